@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Measures a cloud over PostgreSQL: one server, the database and the clients on the same cores, commits durable. See README.md.
 
-Beside rates and latencies it tells what a request costs: time of the server's and of the database's processors, and bytes of the database's log.
-The floor is PostgreSQL alone, with an upsert of as many rows by a statement that makes them itself. A second server over the same database tells how
-soon a device that waits there hears of a save through the first one.
+Beside rates and latencies it measures the cost of a request: processor time of the server and of the database, and bytes of the database's log. The
+floor is PostgreSQL alone, with an upsert of as many rows by a statement that generates them. With a second server over the same database it measures
+how soon a device that waits there hears of a save through the first.
 """
 
 import argparse
@@ -24,11 +24,11 @@ from runner.postgres import Postgres
 from runner.waking import Wakings, percentile
 from server import BATCH, signals, start_server
 
-# Records of a person's small save.
+# Records of a small save.
 FEW = 5
-# How many owners write at once.
+# Numbers of owners that write at the same time.
 WRITERS = (1, 2, 4, 8)
-# Half of the records that a server is to save in a second.
+# Half of the records that a server should save in a second.
 HALF = 6_000
 
 FLOOR = f"""
@@ -57,7 +57,7 @@ def parse_arguments():
 
 
 class Costs:
-    """What server and database have used between its making and its end."""
+    """What the server and the database use between the creation of this object and ``note``."""
 
     def __init__(self, bench, database):
         self.bench, self.database = bench, database
@@ -73,7 +73,7 @@ class Costs:
 
 
 def measure(bench, other, database, options, report):
-    """One round on a fresh database."""
+    """Measures one round on a fresh database."""
     seconds = options.seconds
     note = lambda name, value: report.setdefault(name, []).append(value)
     bench.run("modify", records=options.records, connections=4, zone="shown", answer="tags")
@@ -94,7 +94,7 @@ def measure(bench, other, database, options, report):
     note(f"modify at {HALF:,} records/s, p50", done["p50"])
     note(f"modify at {HALF:,} records/s, p99", done["p99"])
     first = done["next"]
-    # An owner alone, and beside another who writes as fast as it goes.
+    # An owner alone, and then beside another who writes as fast as possible.
     alone = bench.run("modify", connections=4, seconds=seconds, rate=10, batch=20, first=first)
     flood = other.start("modify", connections=4, seconds=seconds + 3, answer="tags")
     beside = bench.run("modify", connections=4, seconds=seconds, rate=10, batch=20, first=alone["next"])
@@ -110,13 +110,13 @@ def measure(bench, other, database, options, report):
 
 
 def small_save(count):
-    """A request that saves so many records, of 1.1 KB each."""
+    """Returns a request that saves `count` records of 1.1 KB each."""
     return {"zoneID": {"zoneName": "load"}, "desiredKeys": [], "operations": [{"operationType": "create", "record": {"recordType": "Destination", "fields": {
         "details": {"value": "the harbour lay quiet under grey light and gulls " * 22, "type": "STRING"}}}}] * count}
 
 
 def measure_small(bench, database, options, report, first):
-    """What costs little each, and is asked for most: saves of some records, these records for another device, and whether there is anything new."""
+    """Measures the cheap and frequent requests: saves of a few records, fetches of these by another device, and fetches without anything new."""
     costs = Costs(bench, database)
     done = bench.run("modify", connections=4, seconds=options.seconds / 2, batch=FEW, first=first + (1 << 32), answer="tags")
     costs.note(report, "few", done["requests"])
@@ -138,7 +138,7 @@ def measure_small(bench, database, options, report, first):
 
 
 def measure_wakings(bench, options, report):
-    """A device waits at a second server over the same database, and hears of what another one saves through the first."""
+    """Measures how soon a device that waits at a second server over the same database hears of a save through the first."""
     folder = bench.place / "second"
     folder.mkdir()
     second = start_server.Server(
@@ -155,7 +155,7 @@ def measure_wakings(bench, options, report):
     report.setdefault("woken at another server in vain", []).append(wakings.in_vain)
 
 
-# Changes a row, and holds it until another session has waited for it for a second.
+# Changes a row, and holds its lock until another session has waited for a second.
 HELD_ROW = """
 BEGIN;
 UPDATE watched SET number = 2;
@@ -171,7 +171,7 @@ COMMIT;
 
 
 def check_watch(database):
-    """Two sessions that change one row wait for each other, and the watch has to see it."""
+    """Checks the watch of the locks: it must see that two sessions that change one row wait for each other."""
     database.sql("CREATE TABLE watched AS SELECT 1 AS number")
     holder = threading.Thread(target=database.sql, args=(HELD_ROW,))
     holder.start()
@@ -186,7 +186,7 @@ def check_watch(database):
 
 
 def measure_writers(owners, database, options, report):
-    """Owners who write at once, one request of each at a time: whoever waits for a lock waits for another owner."""
+    """Measures owners who write at the same time, with one request each. A wait for a lock is then always a wait for another owner."""
     if not options.smoke:
         check_watch(database)
     for count in WRITERS:
@@ -208,12 +208,12 @@ def measure_writers(owners, database, options, report):
         if found["shared"] or found["waited"]:
             report.setdefault("shared locks", []).append(found["shared"] + found["waited"])
             print(f"cluster.py: locks of {count} owners: {found['shared'] + found['waited']}", file=sys.stderr)
-    # Half of what the server is to take, by all of them.
+    # All owners together save half of the records that the server should save.
     rate = HALF / BATCH / len(owners)
     writing = []
     for owner in owners:
         writing.append(owner.start("modify", connections=2, seconds=options.seconds, rate=rate, first=100_000_000))
-        # Clients that began together would send all of their batches at one moment, again and again.
+        # The owners begin at different times. Otherwise they would send all their batches at the same moment, again and again.
         time.sleep(1 / rate / len(owners))
     done = [owner.finish(process, "modify") for owner, process in zip(owners, writing)]
     for name in ("p50", "p99"):
@@ -274,7 +274,7 @@ def print_table(report, options):
         row(f"{count} owners write, p50", "  a save of 200 of theirs, p50 of the slowest owner", unit=" ms")
         row(f"{count} owners write, samples of the locks", "  samples of the database's locks")
         row(f"{count} owners write, sessions with locks at one moment", "  sessions that hold locks at one moment, at the most")
-        # One round that sees any is one too many.
+        # The worst round counts: none may see a shared lock.
         name = f"{count} owners write, locks that two owners share"
         report[name] = [max(report.get(name, [0]))]
         row(name, "  locks that two owners share, or wait for, of all rounds", "0", lambda it: it == 0)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Measures the pages of the console over a zone with many records: the first page and pages behind it, a query, a record, zones, and the overview. See README.md.
+"""Measures the console's pages over a zone with many records: the first page and later ones, a query, a record, zones, and the overview. See
+README.md.
 
-A server runs over a fresh cloud in a directory, which a client fills by the protocol. An operator is signed in, and opens one page after the other.
+A server runs over a new cloud in a directory, which a client fills through the protocol. An operator is signed in, and opens the pages in turn.
 """
 
 import argparse
@@ -24,9 +25,9 @@ from server import signals, start_server
 ZONE = "shown"
 PLACE = f"c={start_server.CONTAINER}&db=private&account=anna%40example.org&zone={ZONE}"
 LIST = f"/records?{PLACE}&type=Destination"
-# Which pages of the list are opened, by their number.
+# The numbers of the list's pages that are opened.
 NUMBERS = (2, 100, 1000)
-# As the design of the console asks for: milliseconds of a page, and how much longer a page far behind may take.
+# Goals: milliseconds of a page, and how many times as long a late page may take.
 MOST, GROWTH = 200, 1.5
 
 
@@ -47,10 +48,10 @@ def parse_arguments():
 
 
 def fill(options, load, place):
-    """A server over a cloud with the records, and an operator who is signed in."""
+    """Fills a cloud with the records, and returns a server over it and an operator's account."""
     bench = server.Bench(options, load, place)
     cloud = bench.cloud
-    # The type comes with its first records; with its indexes there, those of the others are made as they are saved.
+    # The first records create the type, so that its indexes can be added. The indexes of all other records are then written as they are saved.
     bench.run("modify", records=server.BATCH, connections=1, zone=ZONE, answer="tags")
     for field, marks in (("recordName", ["--queryable"]), ("caption", ["--queryable", "--sortable"]), ("createdAt", ["--queryable", "--sortable"])):
         cloud.admin("schema", "index", "--container", start_server.CONTAINER, "--type", "Destination", "--field", field, *marks)
@@ -63,7 +64,7 @@ def fill(options, load, place):
 
 
 def next_page(page):
-    """Where the next page of a list is; nothing behind the last one."""
+    """Returns the address of the next page of a list, or `None` on the last page."""
     found = re.search(r'href="/console([^"]*[?&](?:amp;)?cont=[^"]*)">Next', page)
     return found and html.unescape(found[1])
 
@@ -73,7 +74,7 @@ def names(page):
 
 
 def walk(visitor, start, numbers):
-    """The addresses of some pages of a list, by following it from its beginning. No record may come twice."""
+    """Follows a list from its beginning, and returns the addresses of some of its pages and the names of its records. No record may appear twice."""
     found, path, seen = {1: start}, start, set()
     for number in range(1, max(numbers) + 1):
         page, _ = visitor.open(path)
@@ -89,7 +90,7 @@ def walk(visitor, start, numbers):
 
 
 def addresses(visitor, options, drawn):
-    """The pages that are opened, by what they are."""
+    """Returns the addresses of the pages that are opened, by their titles."""
     by_name, some = walk(visitor, LIST, NUMBERS)
     by_time, _ = walk(visitor, f"{LIST}&s0=createdAt&d0=descending", NUMBERS)
     caption = re.search(r"Place number \d+", visitor.open(f"/record?{PLACE}&name={some[0]}")[0])[0]
@@ -111,7 +112,7 @@ def addresses(visitor, options, drawn):
 
 
 def measure(visitor, pages, options, drawn):
-    """The median of the milliseconds of each page, in one round."""
+    """Opens the pages in one round, and returns the median of the milliseconds of each."""
     took = {name: [] for name in pages}
     asked = [name for name in pages for _ in range(options.times)]
     drawn.shuffle(asked)
@@ -145,7 +146,7 @@ def main():
         bench, account = fill(options, load, place)
         visitor = Visitor(bench.server.port, account)
         pages = addresses(visitor, options, drawn)
-        # The first round fills caches and is not counted.
+        # The first round fills caches, and does not count.
         for round in range(options.runs + 1):
             found = measure(visitor, pages, options, drawn)
             if round == 0:

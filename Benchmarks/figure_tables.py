@@ -1,13 +1,13 @@
-"""The tables of the benchmarks' ratios in the documents, from the same figures as the plot. A table stands between the comments
-`<!-- figures: NAME -->` and `<!-- /figures -->` of a page; what is between them is written anew."""
+"""The tables of the benchmarks' ratios in the documents, from the same figures as the plot. In a page a table stands between the comments
+`<!-- figures: NAME -->` and `<!-- /figures -->`. Everything between them is replaced."""
 
 import pathlib
 import re
 
 root = pathlib.Path(__file__).resolve().parent.parent
 
-# Of each table: its page, its columns, and its rows: text, benchmark, figure, whether the figure is the others' time ÷ ours,
-# and the cells behind the ratio. Texts may have the numbers of records and pictures, and figures the size of a page.
+# Each table has its page, its columns, and its rows: text, benchmark, figure, whether the figure is the others' time ÷ ours, and the cells after the
+# ratio. Texts may contain the numbers of records and pictures, and figures the size of a page.
 IMPORT_FLOOR = ("records only ÷ the 4 KiB floor", False)
 TABLES = {
     "README": ("README.md", ["what Tidemark does", "its time, where theirs is 1"], [
@@ -60,8 +60,9 @@ def rows_of(data, rows, columns):
 
 
 def write(data, checks, more=()):
-    """Writes the tables into their pages, and returns the pages that differed from what they have to be. `more` are other tables: the name, the
-    page, the columns and the rows of each."""
+    """Writes the tables into their pages, and returns the pages whose tables have differed. With `checks` nothing is written. `more` are further
+    tables:
+    the name, the page, the columns and the rows of each."""
     changed = {}
     tables = [(name, page, columns, rows_of(data, rows, len(columns))) for name, (page, columns, rows) in TABLES.items()]
     for name, page, columns, rows in [*tables, *more]:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it, and writes
-the tables of these ratios in README.md and in the guide to performance.
-Also the pictures and tables of Documentation/Scale.md (scale.py).
-With --collect, fills performance.json first, from the files that the benchmarks wrote with --json."""
+"""Draws the plot of the benchmarks' ratios, Documentation/Pictures/performance-{light,dark}.svg, from performance.json beside it. Writes the tables
+of these ratios in README.md and in the guide to performance, and the pictures and tables of Documentation/Scale.md (scale.py).
+
+With --collect, it first fills performance.json from the files that the benchmarks have written with --json."""
 
 import argparse
 import json
@@ -19,8 +19,8 @@ import scale
 
 DATA = drawing.folder / "performance.json"
 
-# The rows of the plot: label, benchmark, figure. In `peer ÷` rows the figure says how many times as fast Tidemark is; in the others it is
-# Tidemark's time divided by the time of the other. Labels may have the numbers of records and pictures.
+# The rows of the plot: label, benchmark, figure. In `peer ÷` rows the figure is how many times as fast Tidemark is. In the others it is Tidemark's
+# time divided by the time of the other. Labels may contain the numbers of records and pictures.
 PEERS = "peers"
 FLOOR = "floor"
 GROUPS = [
@@ -46,7 +46,7 @@ GROUPS = [
     ]),
 ]
 BENCHMARKS = ("run", "store", "sync", "permissions", "server", "cluster", "growth", "placement", "bucket")
-# What a report says of itself.
+# Values with which a report describes itself.
 ABOUT = ("few", "owners", "records", "large", "fieldBytes")
 MARKS = {PEERS: ("blue", "circle"), FLOOR: ("orange", "diamond")}
 
@@ -56,7 +56,7 @@ def series(values):
 
 
 def collect(benchmark, report):
-    """The figures of one benchmark's JSON that the plot may show."""
+    """Returns the figures of a benchmark's JSON that the plot may show."""
     if benchmark == "run":
         figures = {row["figure"]: series(row["values"]) for row in report["figures"] if row["values"]}
         about = {name: report[name] for name in ("machine", "peers", "pageSize", "records", "pictures")}
@@ -74,7 +74,7 @@ def collect(benchmark, report):
 
 
 def rows_of(data):
-    """For each group, its rows: label and the speed (of Tidemark, 1 is equal) at the least, median and most, and the rounds."""
+    """Yields the rows of each group: the label, the least, median and greatest speed (1 is as fast as the other), and the number of rounds."""
     page = data["run"]["pageSize"] // 1024
     for kind, title, rows in GROUPS:
         found = []
@@ -95,12 +95,12 @@ def times(value, like=None):
 
 
 def words(speed):
-    """The ratio as a person says it: ‘3.5× as fast’, ‘1.35× as long’."""
+    """Returns a ratio in words: ‘3.5× as fast’, ‘1.35× as long’."""
     return f"{times(speed)}× as fast" if speed >= 1 else f"{times(1 / speed)}× as long"
 
 
 def spread(low, middle, high):
-    """The least and the most, said as the median is said."""
+    """Returns the least and the greatest ratio, in the same direction as the median."""
     ends = (low, high) if middle >= 1 else (1 / high, 1 / low)
     return " – ".join(times(end, like=max(middle, 1 / middle)) for end in ends)
 
@@ -132,7 +132,7 @@ def draw(data, theme):
     for power in range(-2, 5):
         value = 2.0 ** power
         x = place(value)
-        # The lines leave out the titles of the groups.
+        # The vertical lines leave out the titles of the groups.
         begin = top
         for _, _, rows in groups:
             end = begin + 34 + ROW * len(rows)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures how the cost of a request grows with a cloud over PostgreSQL: look-ups, saves of 200 records, and pages of changes. See README.md.
 
-Three databases of one PostgreSQL are filled with rows as the server writes them: some owners, many owners, and one owner with as many records.
-A server runs over each. A client asks them in turns, one request after the other, each time for another owner and other records.
+Three databases of one PostgreSQL are filled with rows like those of the server: one with few owners, one with many, and one with a single owner who
+has as many records. A server runs over each. A client sends requests to them in turns, each for another owner and other records.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def parse_arguments():
 
 
 class Size:
-    """One of the databases, with the server over it."""
+    """One of the databases, and the server over it."""
 
     def __init__(self, options, load, postgres, name, owners, records, data):
         self.name, self.owners, self.records = name, owners, records
@@ -67,21 +67,21 @@ class Size:
         self.accounts = filling.add(owners, records)
         self.bytes = int(postgres.sql(f"SELECT pg_database_size('{name}')"))
         say(f"{name}: {owners:,} × {records:,} records, {self.bytes / 1e9:.1f} GB, filled in {time.monotonic() - began:.0f} s")
-        # What it has looked up before is of a database that was small.
+        # A new server, because the first one keeps what it has looked up when the database was small.
         self.bench.server = start_server.Server(
             options.server, data / f"growth-{name}", cloud.place, *start_server.UNLIMITED, "--log-level", "warning", environment=cloud.environment)
         self.made = 0
 
     def operations(self):
-        """A save of new records."""
+        """Returns the operations of a save of new records."""
         self.made += BATCH
         fields = {"caption": {"value": "Place", "type": "STRING"}, "details": {"value": "the harbour lay quiet under grey light and gulls " * 6, "type": "STRING"}}
         return [{"operationType": "create", "record": {"recordName": name_of(1 << 40 | self.made + index).decode(), "recordType": "Destination", "fields": fields}}
                 for index in range(BATCH)]
 
     def measure(self, drawn, options):
-        """Milliseconds of each kind of request."""
-        # A connection that asks nothing is closed after some seconds.
+        """Returns the milliseconds of each kind of request."""
+        # The server closes idle connections after some seconds, so each round has a new one.
         self.asker = Asker(self.bench.server.port, BASE)
         took, zone = {name: [] for name in MEASURES}, {"zoneName": ZONE}
         times = 2 if options.smoke else 10
@@ -100,7 +100,7 @@ class Size:
                 if len(found["zones"][0]["records"]) != BATCH:
                     raise Failure(f"a page has {len(found['zones'][0]['records'])} records")
                 took["page"].append(one)
-            # What a device fetches that has been away for one save of another.
+            # The changes that a device fetches after one save of another device.
             save = lambda: self.asker.ask("/records/modify?getCurrentSyncToken=true", {"zoneID": zone, "atomic": True, "desiredKeys": [], "operations": self.operations()}, account.token)
             found, one = save()
             token = found["syncToken"]
@@ -136,7 +136,7 @@ def main():
         for name, owners, records in ((FEW, options.few, options.records), (MANY, options.owners, options.records), (LARGE, 1, options.large)):
             sizes.append(Size(options, load, postgres, name, owners, records, data))
         drawn = random.Random(1)
-        # The first round fills caches and is not counted.
+        # The first round fills caches, and does not count.
         for round in range(options.runs + 1):
             found = {size.name: size.measure(drawn, options) for size in drawn.sample(sizes, len(sizes))}
             if round == 0:

@@ -60,7 +60,7 @@ def timed(command):
 
 
 class Stores:
-    """A container whose records are in zones, half of them in those of others, as a synchronisation would leave it."""
+    """A container with records in zones, half of them in zones of other owners, as after a synchronisation."""
 
     def __init__(self, options, program, manifest):
         self.tidemark, self.records = options.tidemark.resolve(), options.records
@@ -78,7 +78,7 @@ class Stores:
         shutil.rmtree(other)
         with self.open("private") as database:
             self.make_zones(database, owner=None)
-            # Of one's own, one in five is shared.
+            # One in five of the own records is in a shared zone.
             database.execute(f"UPDATE Destination SET _zone = CASE WHEN _id % 5 = 0 THEN 2 + _id % {ZONES} ELSE 1 END")
         with self.open("shared") as database:
             self.make_zones(database, owner="_owner")
@@ -93,7 +93,7 @@ class Stores:
 
     def open(self, scope):
         database = sqlite3.connect(self.container / f"{scope}.sqlite")
-        # What reads has to find the log's index.
+        # Readers need the index of the log.
         database.execute("PRAGMA wal_autocheckpoint = 0")
         return database
 
@@ -107,14 +107,14 @@ class Stores:
             name = f"{owner}{number % 20}" if owner else ""
             database.execute("INSERT INTO tide_zones (id, owner, name) VALUES (?, ?, ?)", (zone, name, f"Zone {number}"))
             user = json.dumps(others[0]) if owner is None else self.users[number % 2]
-            # One in ten has hierarchies that are shared, three of them.
+            # One zone in ten has shared hierarchies instead of a share of the zone, three each.
             roots = ["a", "b", "c"] if number % 10 == 0 else [None]
             for index, root in enumerate(roots):
                 database.execute("INSERT INTO tide_shares VALUES (?, ?, ?, 'A journey', 1, 'tag', 3, 3, 2, ?, ?)",
                                  (zone, f"share {index}", root, user, json.dumps(others)))
 
     def change(self, database, state):
-        """All shares become others, in one transaction."""
+        """Replaces all shares in one transaction."""
         with database:
             database.execute("DELETE FROM tide_shares")
             database.executemany("INSERT INTO tide_shares VALUES (?, ?, NULL, '', 1, 'tag', 3, 3, 2, ?, '[]')",
@@ -122,7 +122,7 @@ class Stores:
 
 
 def measure_exact(stores, program, seconds):
-    """Reports while all shares change, again and again: seconds of each, whether each was of one moment, how many states there were."""
+    """Makes reports while all shares keep changing. Returns the seconds of each, how many were not of one moment, and the numbers of states made and seen."""
     database, state = stores.open("shared"), 0
     stores.change(database, state)
     reporting = subprocess.Popen([program, "exact", stores.container], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -131,7 +131,7 @@ def measure_exact(stores, program, seconds):
     while time.monotonic() < end:
         state += 1
         stores.change(database, state)
-        # Whoever writes all the time would measure the disk.
+        # Without a pause the writes would keep the disk busy, which would then be measured.
         time.sleep(0.005)
     output, _ = reporting.communicate()
     database.close()

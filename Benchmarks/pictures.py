@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the scaling of pictures, in one thread, beside a floor in plain C and what a person would use instead.
+"""Measures the scaling of pictures, in one thread, beside a floor in plain C and the programs that people would use instead.
 
 Usage: pictures.py [--photos DIR] [--runs 5] [--max 2048] [--quality 80] [--thumbnail 256] [--out DIR] [--json FILE] [--smoke]
 
-The photos are the JPEG and PNG files of a folder; without one, those of the journal. Real ones are in Debian's packages
-plasma-workspace-wallpapers and gnome-backgrounds. Peers that are not there are left out: vipsthumbnail (libvips-tools), convert
-(imagemagick), and Pillow, for the Python that runs this."""
+The photos are the JPEG and PNG files of a folder. By default they are those of the journal. Real photos are in Debian's packages
+plasma-workspace-wallpapers and gnome-backgrounds. Peers that are not installed are left out: vipsthumbnail (libvips-tools), convert (imagemagick),
+and Pillow, for the Python that runs this."""
 
 import argparse
 import json
@@ -52,7 +52,7 @@ def has_pillow():
 
 
 def contestants(options, folder, photos):
-    """Name, and the commands of one round. Each makes the pictures and the thumbnails."""
+    """Yields a name and the commands of one round for each contestant. The commands make the pictures and the thumbnails."""
     sizes = [str(options.max), str(options.quality), str(options.thumbnail)]
     yield "core", [[folder / "core", *sizes, *photos]]
     jpegs = [it for it in photos if it.suffix.lower() in (".jpg", ".jpeg")]
@@ -60,7 +60,7 @@ def contestants(options, folder, photos):
         yield "floor", [[folder / "floor", *sizes, *photos]]
     if shutil.which("vipsthumbnail"):
         kinds = [(options.max, "v"), (options.thumbnail, "w")]
-        # As the API has it too, the thumbnail is made of the picture.
+        # The thumbnail is made from the scaled picture, as in Tidemark's API.
         first = ["vipsthumbnail", "-s", str(options.max), "-o", f"{folder}/v/%s.jpg[Q={options.quality},optimize_coding,strip]", *photos]
         second = ["sh", "-c", f"vipsthumbnail -s {options.thumbnail} -o '{folder}/w/%s.jpg[Q={options.quality},strip]' {folder}/v/*.jpg"]
         for _, name in kinds:

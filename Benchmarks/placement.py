@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Simulates how accounts that differ in size spread over shards that are chosen by a hash of the owner.
+"""Simulates how evenly accounts of different sizes spread over shards that are chosen by a hash of the owner.
 
-An account's records follow a Pareto distribution that is cut at the largest account: with the exponent 1.16 the largest fifth of the accounts
-has four fifths of the records. For each number of shards it prints the fullest one beside the mean, the median of some rounds with the least
-and the most, and the share of the largest account. A shard holds whole accounts, so no placement by owner can do better than the largest account.
-Beside that it prints what a table of the largest accounts does, each of which was put on the shard that was the emptiest, the others by the hash.
+The records of the accounts follow a Pareto distribution that is cut at the largest account. With the exponent 1.16 the largest fifth of the accounts
+has four fifths of the records. For each number of shards it prints the fullest shard divided by the mean, as the median of some rounds with the least
+and the greatest, and the share of the largest account. A shard holds whole accounts, so no placement by owner can do better than the largest account.
+It also prints the same with a table that puts the largest accounts on the emptiest shards, and leaves the others to the hash.
 
 Examples:
   placement.py                                  1,000,000 accounts, 1 to 1024 shards
@@ -20,16 +20,16 @@ import sys
 
 
 def sizes(count, exponent, mean, most, source):
-    """The records of each account: a Pareto distribution, scaled to a mean."""
+    """Returns the records of each account: a Pareto distribution, scaled to a mean and cut at `most`."""
     smallest = mean * (exponent - 1) / exponent
     return [min(most, smallest * source.paretovariate(exponent)) for _ in range(count)]
 
 
 def placed(accounts, shards, source, known):
-    """The fullest shard beside the mean one: by a hash alone, and with the largest accounts, of which there are `known` at the end, on the
-    emptiest shards."""
+    """Returns the fullest shard divided by the mean: by a hash alone, and with the `known` largest accounts, which are at the end of `accounts`, on
+    the emptiest shards."""
     sums = [0.0] * shards
-    # A hash of the owner's name is as good as a random number.
+    # A random number stands for the hash of the owner's name.
     choose = source.randrange if shards > 1 else (lambda _: 0)
     for size in accounts[:len(accounts) - known]:
         sums[choose(shards)] += size

@@ -70,7 +70,7 @@ def parse_arguments():
 
 
 def select(chains, only, names_run_last):
-    """Cuts each chain after the last step that was asked for; refuses names that nobody bears."""
+    """Cuts each chain after its last requested step. Refuses names that no step has."""
     if not only:
         return chains, True
     patterns = [pattern.strip() for pattern in only.split(",")]
@@ -88,7 +88,7 @@ def select(chains, only, names_run_last):
 
 
 def prepare_peers(contest, chains, root, venv):
-    """Installs and builds the peers that are wanted, and notes why some can't be; returns the versions of those in Python."""
+    """Installs and builds the requested peers, and records why some can't be built. Returns the versions of those in Python."""
     wanted = [step.name for chain in chains for step in chain]
     versions = None
     if any(name.startswith(PYTHON_PEERS) for name in wanted):

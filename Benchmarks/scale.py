@@ -1,5 +1,5 @@
-"""The tables and pictures of Documentation/Scale.md: what a request costs, what a number of accounts needs, where one database is full, and how
-evenly accounts spread. All follows from performance.json and from the assumptions below."""
+"""The tables and pictures of Documentation/Scale.md: the cost of a request, the machines for a number of accounts, the limits of one database, and
+the spread of accounts over shards. Everything follows from performance.json and from the assumptions below."""
 
 import math
 
@@ -7,16 +7,18 @@ import drawing
 
 PAGE = "Documentation/Scale.md"
 DAY = 86_400
-# What a person does on an average day, and has. The page says where these come from.
+# What a person does on an average day, and stores. The page gives the sources.
 CHECKS, SAVES, FETCHES = 20, 1, 2
 SAVED = 5
 STORED, RECORD_BYTES = 1_000, 1_200
 UPLOADS, DOWNLOADS, ASSET_BYTES, ASSETS = 0.5, 1, 300_000, 300
-# Lists that the daily sweep asks the bucket for, of each account: contents, pieces of uploads, and multipart uploads.
+# The requests for lists that the daily sweep sends to the bucket for each account: contents, pieces of uploads, and multipart uploads.
 SWEPT = 3
-# The busiest hour beside the average one, the most of its processors that a machine is to use, and the devices that wait for changes at once.
+# The busiest hour divided by the average one, the share of its processors that a machine may use, and how many devices
+# of an account wait for changes at once, on average.
 PEAK, BUSY, WAITING = 3, 0.5, 0.02
-# Machines: cores of a server and its connections, and of a database; its disk, of which backups and restoring make the limit, and its log.
+# A server's cores, waiting devices and connections to the database. A database's cores, its disk (limited by backups and restores), its log in
+# bytes a second, and its connections.
 SERVER_CORES, SERVER_WAITING, POOL = 16, 10_000, 17
 CORES, DISK, LOG, CONNECTIONS = 64, 4e12, 100e6, 1_000
 SIZES = (1_000_000, 10_000_000, 100_000_000)
@@ -24,7 +26,7 @@ NAMES = {"modify": "a record, saved in batches of 200", "few": f"a save of {SAVE
          "lookup": "a look-up of one record"}
 
 
-# What is aimed at: the words, the benchmark and its figure, the goal, its unit and digits, and whether the figure may not be greater, but less.
+# Each goal: its words, the benchmark and its figure, the value, its unit and digits, and whether the figure must be at most the value, not at least.
 GOALS = (
     ("saves in batches of 200, of one owner", "cluster", "modify, records/s", 12_000, " records/s", 0, False),
     ("the same, of eight owners at once", "cluster", "8 owners write, records/s", 12_000, " records/s", 0, False),
@@ -45,7 +47,7 @@ GOALS = (
 
 
 class Costs:
-    """What an account costs in a second of the busiest hour, and what it keeps."""
+    """The load of an account in a second of the busiest hour, and what it stores."""
 
     def __init__(self, data):
         figures = data["cluster"]["figures"]
@@ -56,7 +58,7 @@ class Costs:
         self.server, self.database = rate("µs of the server's processor") * 1e-6 / BUSY, rate("µs of the database's processor") * 1e-6 / BUSY
         self.log = SAVES * value("few", "bytes of the log") * PEAK / DAY
         growth = data["growth"]
-        # What a record takes beside its fields: its other columns, its entries of the indexes, and what pages leave free.
+        # The bytes of a record beside its fields: its other columns, its index entries, and the free space in pages.
         self.beside = growth["figures"]["bytes, many"]["median"] / (growth["owners"] * growth["records"]) - growth["fieldBytes"]
         self.disk = STORED * (RECORD_BYTES + self.beside)
         asked = {name: sum(counts.values()) for name, counts in data["bucket"].items()}
@@ -68,7 +70,7 @@ class Costs:
         return max(2, math.ceil(max(accounts * self.server / SERVER_CORES, accounts * WAITING / SERVER_WAITING)))
 
     def limits(self):
-        """The accounts at which one database is full, by what is full then."""
+        """Returns the numbers of accounts at which one database is full, by the part that is full first."""
         each = {"its disk": self.disk / DISK, "its processors": self.database / CORES, "its log": self.log / LOG}
         servers = CONNECTIONS // POOL
         found = {name: 1 / share for name, share in each.items()}
@@ -104,7 +106,7 @@ def goal_row(data, words, benchmark, name, goal, unit, digits, is_most):
     if found is None:
         return [words, aim, "not measured yet", "–"]
     median = found["median"]
-    # What is never to be, no round may have seen.
+    # A goal of 0 holds for every round, and not for the median.
     reached = found["max"] == 0 if not goal else median <= goal if is_most else median >= goal
     return [words, aim, f"{spread(found, text)}{unit}", "yes" if reached else "**no**"]
 
@@ -214,7 +216,7 @@ def draw_skew(placement, theme):
             for end in ("min", "max"):
                 it.line(x - 5, down(values[end]), x + 5, down(values[end]), colour=colour, thickness=2)
             mark(it, x, down(values["median"]), colour)
-            # The one above the line and the other below it.
+            # The first series has its label above its line, the second below.
             if order == 0:
                 it.text(x - 9, down(values["median"]) - 8, f"{values['median']:.2f}", size=13, bold=True, colour=colour, anchor="end")
     for index, count in enumerate(counts):

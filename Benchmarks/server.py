@@ -47,7 +47,7 @@ def parse_arguments():
 
 
 def build(binaries):
-    """The load driver, unless it is there and newer than its source."""
+    """Builds the load driver, unless it exists and is newer than its source. Returns its path."""
     source, target = HERE / "server" / "load.c", binaries / "load"
     binaries.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.stat().st_mtime < source.stat().st_mtime:
@@ -59,7 +59,7 @@ class Bench:
     """A server over a fresh cloud, and the load on it."""
 
     def __init__(self, options, load, place, cloud=None):
-        """`cloud` is where nobody has made a container yet; by default a directory in `place`."""
+        """`cloud` must not have a container yet. By default it is a directory in `place`."""
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         self.options, self.load, self.place = options, load, place
@@ -96,20 +96,20 @@ class Bench:
         return self.finish(self.start(mode, **given), mode)
 
     def memory(self, name):
-        """Megabytes, as the kernel has them: `VmRSS` now, `VmHWM` at the most so far."""
+        """Returns a value of the kernel in megabytes: `VmRSS` is the memory now, `VmHWM` the peak so far."""
         for line in pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text().splitlines():
             if line.startswith(name + ":"):
                 return int(line.split()[1]) / 1024
         raise Failure("the server is gone")
 
     def processor(self):
-        """Seconds of the server's threads so far."""
+        """Returns the processor seconds of the server so far."""
         fields = pathlib.Path(f"/proc/{self.server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / 100
 
 
 def measure(bench, options, report):
-    """One round on a fresh cloud."""
+    """Measures one round on a fresh cloud."""
     wanted, seconds = set(options.only.split(",")), options.seconds
     note = lambda name, value: report.setdefault(name, []).append(value)
     seeded = bench.run("modify", records=options.records, connections=4, zone="shown", answer="tags")
@@ -130,7 +130,7 @@ def measure(bench, options, report):
         note("lookup, requests/s", done["requests/s"])
         note("lookup, µs of the server's processor", (bench.processor() - before) * 1e6 / max(1, done["requests"]))
     if "rates" in wanted:
-        # At half of what is asked for, so that machines that do more are not asked more.
+        # The rates are half of the goals, so that they are the same on faster machines.
         done = bench.run("lookup", connections=64, seconds=seconds, rate=3_000, zone="shown", records=options.records)
         for name in ("p50", "p99", "max"):
             note(f"lookup at 3,000/s, {name}", done[name])
@@ -149,7 +149,7 @@ def measure(bench, options, report):
         quiet = bench.run("lookup", connections=16, seconds=seconds, rate=1_000, zone="shown", records=options.records)
         note("quiet, p99", quiet["p99"])
         for beat in ("apart", "together"):
-            # Long enough for heads to be given up, and opened again.
+            # This is long enough for the server to give up on unfinished heads, and for the clients to connect again.
             slow = bench.start("slow", connections=options.slow, seconds=4 if options.smoke else max(25, 2 * seconds + 4), zone="shown", beat=beat)
             slow.stdout.readline()
             time.sleep(2)
@@ -167,7 +167,7 @@ def measure(bench, options, report):
 
 
 def measure_floor(place, options, report):
-    """What SQLite alone takes for the same: records of 1.1 KB in durable transactions of 200; a look-up in a table of them."""
+    """Measures how fast SQLite alone saves such records: 1.1 KB each, in durable transactions of 200."""
     path = place / "floor.sqlite"
     path.unlink(missing_ok=True)
     database = sqlite3.connect(path, isolation_level=None)
@@ -187,7 +187,7 @@ def measure_floor(place, options, report):
 
 
 def print_table(report, options):
-    """Prints what was measured; returns the goals."""
+    """Prints what was measured, and returns the goals."""
     goals = Goals("server.py", options.smoke)
     goals.heading()
 

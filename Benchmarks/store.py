@@ -26,7 +26,7 @@ OBSERVED = [
     ("fetches of the top ten", "fetches of top ten", None),
 ]
 
-# By the number of records, and what is divided by what.
+# Each: the number of records, the label, the dividend, the divisor, and the goal.
 BULK_FIGURES = [
     (10_000, "10,000 typed records saved ÷ GRDB Codable insert, both durable", "save", "GRDB insert", 1.5),
     (10_000, "the same again, unchanged ÷ the first save", "save unchanged", "save", 0.5),
@@ -36,7 +36,7 @@ BULK_FIGURES = [
     (100_000, "100,000 updates by a context ÷ by the container", "context update", "save changed", 2.0),
 ]
 
-# How these grow, beside GRDB's insert and fetches.
+# Times that are compared as the number of records grows, beside GRDB's insert and fetches.
 GROWTH = [
     ("GRDB insert", True), ("save", True), ("save unchanged", True), ("save changed", True), ("context insert", True),
     ("context update", True), ("GRDB fetch of 10,000", False), ("fetch of 10,000", False), ("GRDB top ten", False), ("top ten", False),
@@ -70,7 +70,7 @@ def build(data):
 
 
 def measure_notice(program, data, commits):
-    """Milliseconds between a commit's return and its being heard in another process; how many were missed; self-heard."""
+    """Returns the milliseconds from a commit's return until another process hears of it, how many were missed, and how many the writer heard itself."""
     container = data / "notice.tidemark"
     shutil.rmtree(container, ignore_errors=True)
     # Makes the container.
@@ -97,18 +97,18 @@ def measure_notice(program, data, commits):
         else:
             transaction, time = line.split()
             committed[int(transaction)] = int(time)
-    # A full pipe would keep the listener from hearing: a thread empties it.
+    # The thread keeps reading, because a full pipe would stop the listener.
     draining.join(timeout=30)
     listener.terminate()
     listener.wait()
     shutil.rmtree(container, ignore_errors=True)
-    # A listener may have read the history before the writer has read its clock.
+    # The time is 0 if the listener has read the history before the writer has read its clock.
     times = [max(0, heard[it] - committed[it]) / 1e6 for it in committed if it in heard]
     return times, len(committed) - len(times), self_heard
 
 
 def measure_bulk(program, data, count):
-    """Milliseconds of saves of many records, and of a small save meanwhile."""
+    """Returns the milliseconds of saves of many records, and of a small save meanwhile."""
     folder = data / "bulk"
     shutil.rmtree(folder, ignore_errors=True)
     times = json.loads(subprocess.run([program, "bulk", folder, str(count)], check=True, capture_output=True, text=True).stdout)
@@ -117,7 +117,7 @@ def measure_bulk(program, data, count):
 
 
 def measure_growth(program, options, bulk):
-    """Adds 1,000,000 records, and prints how the times grow: milliseconds for each 10,000 records, or for the whole fetch."""
+    """Measures 1,000,000 records, too, and prints how the times grow: milliseconds for each 10,000 records, or for the whole fetch."""
     large = 200 if options.smoke else 1_000_000
     if options.growth:
         bulk[str(large)] = [measure_bulk(program, options.data, large) for _ in range(options.growth)]

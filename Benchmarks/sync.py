@@ -32,7 +32,7 @@ def parse_arguments():
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write everything measured to FILE")
     options = parser.parse_args()
     if options.smoke:
-        # Few enough to be done soon, and enough for edits to be made while they go up.
+        # These are few enough to be sent soon, and enough for edits during the upload.
         options.records, options.runs, options.edits, options.large = 4_000, 1, 5, 400
     return options
 
@@ -50,7 +50,7 @@ def quantile(values, share):
 
 
 def timed(command):
-    """Runs a command; returns its seconds, its processor seconds and its peak memory in MB."""
+    """Runs a command, and returns its seconds, its processor seconds and its peak memory in MB."""
     start = time.monotonic()
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -76,7 +76,7 @@ class Bench:
         return container
 
     def devices(self, template=None):
-        """Two containers that are signed in with a new cloud, one with the template's records, one empty."""
+        """Returns two containers that are signed in with a new cloud, one with the template's records and one empty, and the cloud's place."""
         for name in ("A.tidemark", "B.tidemark", "cloud"):
             shutil.rmtree(self.place / name, ignore_errors=True)
         one, other, cloud = self.place / "A.tidemark", self.place / "B.tidemark", self.place / "cloud"
@@ -122,8 +122,8 @@ def measure_bulk(bench, floor, manifest, options, report):
 
 
 def measure_edits(bench, program, edits):
-    """Milliseconds from the return of a save in one process to its being heard of in another, which synchronises with a third and a
-    fourth between."""
+    """Returns the milliseconds from the return of a save in one process until another process hears of it, and how many were lost. A third and a
+    fourth process synchronise the two containers."""
     one, other, _ = bench.devices()
     subprocess.run([program, "edit", one, "1", "0"], check=True, capture_output=True)
     bench.sync(one)
@@ -143,11 +143,11 @@ def measure_edits(bench, program, edits):
 
 
 def measure_wait(bench, program, manifest_store, is_smoke):
-    """Batches that go up between the return of a save and the one that brings it, while a bulk upload goes on; and the saves' times."""
+    """Returns, for edits during a bulk upload, the batches that are sent between an edit's save and the batch with the edit, and the times of the saves."""
     one, _, cloud = bench.devices(manifest_store)
     records = next(cloud.glob("containers/*/development")) / "records.sqlite"
     upload = subprocess.Popen([bench.tidemark, "sync", one], stdout=subprocess.DEVNULL)
-    # A smoke test has few records, which are soon up.
+    # A smoke test has few records, which are sent soon.
     time.sleep(0.2 if is_smoke else 2)
     editing = subprocess.Popen([program, "edit", one, "1000", "20" if is_smoke else "300"], stdout=subprocess.PIPE, text=True)
     database = sqlite3.connect(f"file:{records}?mode=ro", uri=True, isolation_level=None)
@@ -158,7 +158,7 @@ def measure_wait(bench, program, manifest_store, is_smoke):
         times.append((int(end) - int(start)) / 1e6)
     editing.terminate()
     editing.wait()
-    # Edits of the last moments are saved when the upload has ended already: another synchronisation brings them, and they count for nothing.
+    # Edits that are saved after the end of the upload need another synchronisation, and don't count.
     last, = database.execute("SELECT max(change) FROM owners").fetchone()
     bench.sync(one)
     changes = {

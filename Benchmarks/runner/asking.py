@@ -1,4 +1,4 @@
-"""A client that sends one request after the other, and costs little itself."""
+"""A client that sends one request after the other, and uses little processor time itself."""
 
 import json
 import socket
@@ -16,14 +16,14 @@ class Connection:
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def exchange(self, request):
-        """The head and the body of the answer, and the milliseconds that it took to read all of it."""
+        """Sends a request, and returns the head and the body of the answer, and the milliseconds until all of it was read."""
         began = time.perf_counter()
         self.socket.sendall(request)
         head, body = self.receive()
         return head, body, (time.perf_counter() - began) * 1e3
 
     def receive(self):
-        """The head and the body of the next answer."""
+        """Returns the head and the body of the next answer."""
         answer = b""
         while b"\r\n\r\n" not in answer:
             answer += self.more()
@@ -42,19 +42,19 @@ class Connection:
 
 
 class Asker(Connection):
-    """Asks for operations of the protocol."""
+    """Sends requests of the protocol."""
 
     def __init__(self, port, base):
         super().__init__(port)
         self.base = base
 
     def ask(self, operation, body, token):
-        """The answer, and the milliseconds that it took."""
+        """Sends a request, and returns the answer, and the milliseconds that it took."""
         head, answer, took = self.exchange(self.request(operation, body, token))
         return self.checked(operation, head, answer), took
 
     def request(self, operation, body, token):
-        """The bytes of a request. One without a body is a GET."""
+        """Returns the bytes of a request. A request without a body is a GET."""
         content = json.dumps(body).encode() if body is not None else b""
         described = f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n" if body is not None else ""
         method = "GET" if body is None else "POST"
@@ -62,7 +62,7 @@ class Asker(Connection):
 
     @staticmethod
     def checked(operation, head, answer):
-        """The content of an answer, which has to be a good one."""
+        """Returns the content of an answer, which must not be an error."""
         found = json.loads(answer)
         if b" 200 " not in head.split(b"\r\n")[0] or "serverErrorCode" in str(found)[:3000]:
             raise Failure(f"{operation}: {head[:200]} {str(found)[:500]}")
@@ -70,7 +70,7 @@ class Asker(Connection):
 
 
 class Visitor(Connection):
-    """Opens pages, as a browser that is signed in does."""
+    """Opens pages like a signed-in browser."""
 
     def __init__(self, port, account):
         super().__init__(port)
@@ -85,7 +85,7 @@ class Visitor(Connection):
         self.cookie = cookie.split(b";")[0].strip().decode()
 
     def open(self, path):
-        """The page, and the milliseconds that it took."""
+        """Returns a page, and the milliseconds that it took."""
         head, body, took = self.exchange(f"GET /console{path} HTTP/1.1\r\nHost: {self.host}\r\nCookie: {self.cookie}\r\n\r\n".encode())
         if b" 200 " not in head.split(b"\r\n")[0]:
             raise Failure(f"{path}: {head[:300]} {body[:500]}")

@@ -1,4 +1,4 @@
-"""Who takes part: each contestant's command, its inputs, and what its result must be."""
+"""The contestants: their commands, their inputs, and the results that they must have."""
 
 import json
 import os
@@ -16,13 +16,13 @@ PYTHON_PEERS = ("python", "duckdb", "sqlite-utils")
 
 
 class Step:
-    """One measured command: its name, how to make it, the inputs to warm, and what its result must be."""
+    """One measured command: its name, a function that makes it, the inputs to warm, and the check of its result."""
 
     def __init__(self, name, command, inputs, check, title, inner=False, rounds=None):
         self.name, self.command, self.inputs, self.check, self.title = name, command, inputs, check, title
-        # Whether the program measures itself: what it does before its clock starts is not part of the job.
+        # Whether the program measures itself. What it does before its clock starts is not part of the job.
         self.inner = inner
-        # How many rounds it takes part in; None for all.
+        # How many rounds the step takes part in; None for all.
         self.rounds = rounds
 
 
@@ -76,14 +76,14 @@ def check_files(files):
 
 
 class Contest:
-    """Everything that takes part, as chains of steps: the steps of a chain share a folder, which begins empty."""
+    """All contestants, as chains of steps. The steps of a chain share a folder, which is empty at first."""
 
     def __init__(self, options, data, made, binaries, venv, page_size):
         self.options, self.data, self.made, self.page_size = options, data, made, page_size
         self.floor, self.core = binaries / "floor", binaries / "core"
         # The SQL of a store's tables, which `probe` writes.
         self.schema = binaries / SCHEMA
-        # Why peers that had to be built or installed are missing; by the beginning of their names.
+        # The reasons for which peers could not be built or installed, by the beginnings of their names.
         self.missing = {}
         self.python = venv / "bin" / "python"
 
@@ -182,7 +182,7 @@ class Contest:
                     check_sqlite(records), "sqlite-utils insert")]
 
     def large_chains(self, folder, records):
-        """The large import, and beside it the small one that it is compared with."""
+        """Yields the large import, and the small one with which it is compared."""
         plain, small, count = self.data / "records-nopictures.jsonl", self.made["records"], f"{records:,}"
         large = folder / "records-nopictures.jsonl"
         yield [self.import_step("tidemark-beside-large", "tidemark, records only, beside the next", plain, False, read=small,
@@ -190,7 +190,7 @@ class Contest:
         yield [self.import_step("tidemark-large", f"tidemark, {count} records", large, False, read=records, inserted=records)]
 
     def absent(self, step):
-        """Why a contestant can't take part, or None."""
+        """Returns why a contestant can't take part, or None."""
         if step.name.startswith("tidemark") and not self.options.tidemark:
             return "no --tidemark"
         if step.name == "core-insert" and not self.options.tidemark:

@@ -122,7 +122,7 @@ class Filling:
         self.now = int(time.time() * 1e6)
 
     def read(self, query):
-        """Rows as dictionaries; what the database has as bytes is bytes."""
+        """Returns rows as dictionaries. Binary values of the database are bytes."""
         found = self.postgres.sql(f"SELECT row_to_json(it) FROM ({query}) AS it", self.database)
         plain = lambda value: bytes.fromhex(value[2:]) if isinstance(value, str) and value.startswith("\\x") else value
         return [{name: plain(value) for name, value in json.loads(line).items()} for line in found.splitlines()]
@@ -142,7 +142,7 @@ class Filling:
         return text(template["type"]) + b"\0" + text(owner) + text(owner) + data(template["fields"])
 
     def add(self, owners, records):
-        """Adds owners, each with a zone and as many records; returns what an owner's requests need."""
+        """Adds owners, each with a zone and so many records, and returns what requests of an owner need."""
         accounts = [self.make_account(index) for index in range(owners)]
         with Without(self, "tidemark_records"):
             self.copy("accounts", "id, email, phone, name, quota, status, discoverable", (
@@ -172,7 +172,7 @@ class Filling:
         return row(self.container, account.owner, account.zone, zone["scope"], zone["name"], zone["state"], 1, changed, zone["sharing"], made)
 
     def record_rows(self, account, count):
-        """The records of an owner, in the order of their changes."""
+        """Yields the records of an owner, in the order of their changes."""
         owner, digest, pack = account.owner, self.digest, struct.Struct(">q").pack
         begin = struct.pack(">H", 15) + cell(self.container) + cell(owner) + cell(account.zone)
         middles, tails = [], []
@@ -191,7 +191,7 @@ class Filling:
             yield begin + b"\0\0\0\x24" + name + b"\0\0\0\x08" + pack(self.last_id) + middles[kind] + b"\0\0\0\x08" + pack(changed) + end + made
 
     def copy(self, table, columns, rows):
-        """Rows go in by COPY, some thousand at once."""
+        """Adds rows by COPY, some thousand at once."""
         command = self.postgres.words("psql", "-h", "127.0.0.1", "-p", self.postgres.port, "-U", "tidemark", "-d", self.database, "-qX", "-v", "ON_ERROR_STOP=1",
                                       "-c", f"COPY {table} ({columns}) FROM STDIN (FORMAT binary)")
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -209,7 +209,7 @@ class Filling:
 
 
 class Account:
-    """An account, and the token of its session, as `CredentialStore` makes it."""
+    """An account, and the token of its session, in the form of `CredentialStore`."""
 
     def __init__(self, filling, identifier, zone):
         self.id, self.zone, self.session = identifier, zone, os.urandom(16)
@@ -219,7 +219,7 @@ class Account:
 
 
 class Without:
-    """A table without its indexes and without durability, while it is filled; then the indexes are made as they were, in their order."""
+    """A table without its indexes and without durability, while it is filled. Then the indexes are made again, in their old order."""
 
     def __init__(self, filling, table):
         self.sql = lambda text: filling.postgres.sql(text, filling.database)

@@ -1,12 +1,12 @@
-"""Figures with goals: how they are judged and printed, and which of them end a program with an error."""
+"""Figures with goals: how they are judged and printed, and which of them make a program fail."""
 
 import statistics
 import sys
 
 
 def judge(values, meets):
-    """Judges the values of the rounds: `yes` when the median meets the goal; `spread` when it does not and a round does, so that the
-    miss is within the spread; `NO` when no round does; empty when there is no goal."""
+    """Judges the values of the rounds. The result is `yes` if the median meets the goal, `spread` if only some round meets it, so that the miss is
+    within the spread, `NO` if no round meets it, and empty if there is no goal."""
     if meets is None:
         return ""
     if meets(statistics.median(values)):
@@ -15,7 +15,7 @@ def judge(values, meets):
 
 
 class Goals:
-    """Prints figures, and remembers those whose goals are missed by more than their spread."""
+    """Prints figures, and keeps those whose goals are missed by more than their spread."""
 
     def __init__(self, program, is_smoke=False):
         self.program, self.is_smoke, self.missed, self.count = program, is_smoke, [], 0
@@ -25,7 +25,7 @@ class Goals:
             print(f"{'figure':<66}{'median':>16}  {'min – max':>21}  goal")
 
     def line(self, name, values, goal="", meets=None, unit=""):
-        """Prints one figure; a smoke test only makes sure that there are values of it."""
+        """Prints one figure. A smoke test only checks that it has values."""
         if not values:
             sys.exit(f"{self.program}: nothing was measured of: {name.strip()}")
         self.count += 1

@@ -1,18 +1,18 @@
-"""Watches the locks of a PostgreSQL database while it is used: which of them two sessions want, and what sessions wait for."""
+"""Watches the locks of a PostgreSQL database in use: which locks two sessions want, and what sessions wait for."""
 
 import json
 import subprocess
 
 from runner.measuring import Failure
 
-# Locks of tables with these modes, and advisory locks that are shared, keep nobody waiting.
+# Locks that keep nobody waiting: table locks in these modes, and shared advisory locks.
 COMPATIBLE = "(locktype = 'relation' AND mode IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')) OR (locktype = 'advisory' AND mode = 'ShareLock')"
 TABLES = """
 DROP TABLE IF EXISTS seen_locks, seen_waits;
 CREATE UNLOGGED TABLE seen_locks (moment int, pid int, locktype text, object text, mode text, granted bool);
 CREATE UNLOGGED TABLE seen_waits (moment int, pid int, kind text, event text);
 """
-# Each turn is a transaction of its own: in one, the view of the activity would stay as it was.
+# Each sample is a transaction of its own, because the view of the activity does not change within a transaction.
 SAMPLING = """
 DO $$
 DECLARE ended timestamptz := clock_timestamp() + interval '{seconds} s'; number int := 0;
@@ -34,7 +34,7 @@ END $$
 
 
 class LockWatch:
-    """Samples the locks some hundred times a second, for so many seconds."""
+    """Samples the locks up to two hundred times a second, for a number of seconds."""
 
     def __init__(self, database, seconds):
         self.database = database
@@ -45,14 +45,14 @@ class LockWatch:
         self.process.stdin.close()
 
     def end(self):
-        """What was seen: the number of samples and of locks, locks that two sessions wanted in modes that exclude each other, and waits by kind."""
+        """Returns what was seen: the numbers of samples and of locks, locks that two sessions wanted in modes that exclude each other, and waits by kind."""
         complaint = self.process.stderr.read()
         if self.process.wait() != 0:
             raise Failure(f"the locks can't be watched: {complaint[-500:]}")
         rows = lambda query: [json.loads(line) for line in self.database.sql(f"SELECT row_to_json(it) FROM ({query}) AS it").splitlines()]
         found, = rows("SELECT count(DISTINCT moment) AS samples, count(*) AS locks, count(DISTINCT object) AS objects, max(busy) AS busy FROM seen_locks, "
                       "(SELECT max(busy) AS busy FROM (SELECT count(DISTINCT pid) AS busy FROM seen_locks GROUP BY moment) AS each) AS most")
-        # Of two sessions that want the same, one at least in a mode that keeps the other waiting.
+        # At least one of the two sessions wants the lock in a mode that keeps the other waiting.
         found["shared"] = rows(f"""
             SELECT locktype, object, string_agg(DISTINCT mode, ', ') AS modes, count(DISTINCT moment) AS samples FROM seen_locks AS one
             WHERE EXISTS (SELECT FROM seen_locks AS other WHERE (other.moment, other.locktype, other.object) = (one.moment, one.locktype, one.object) AND other.pid <> one.pid)
@@ -60,7 +60,7 @@ class LockWatch:
         found["waited"] = rows(
             "SELECT locktype, object, mode AS modes, count(DISTINCT moment) AS samples FROM seen_locks WHERE NOT granted AND locktype <> 'extend' "
             "GROUP BY 1, 2, 3 ORDER BY 4 DESC")
-        # Whoever appends a page to a table's file has this one for as long as that takes, and not until the end of the transaction.
+        # A session that appends a page to a table's file holds this lock only until that is done, and not until the end of its transaction.
         found["extending"], = (it["share"] for it in rows(
             "SELECT coalesce(count(DISTINCT moment) FILTER (WHERE locktype = 'extend' AND NOT granted)::numeric / count(DISTINCT moment), 0) AS share FROM seen_locks"))
         found["waits"] = {it["kind"]: it["share"] for it in rows(

@@ -1,4 +1,4 @@
-"""Running a command with warm inputs, timing it, and putting away what it made."""
+"""Runs commands with warm inputs, measures them, and removes their results."""
 
 import os
 import shlex
@@ -11,7 +11,7 @@ import threading
 import time
 
 COMMAND_TIMEOUT = 3600
-# For about this long ext4 without a journal looks at every inode that was removed before it gives out a new one.
+# For about so many seconds, ext4 without a journal checks each removed inode before it gives out a new one.
 REMOVAL_WAIT = 60
 
 
@@ -35,7 +35,7 @@ def warm(paths):
 
 
 def give_back(path):
-    """Frees what a file holds and keeps its inode; one that other names lead to only loses this name."""
+    """Frees the content of a file and keeps its inode. A file with other names only loses this name."""
     status = os.lstat(path)
     if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
         os.chmod(path, 0o600)
@@ -45,10 +45,10 @@ def give_back(path):
 
 
 class Trash:
-    """Where used folders go: their bytes are given back at once, their inodes at the end.
+    """The place for used folders. Their bytes are freed at once, and their inodes at the end.
 
-    Removing thousands of files would slow down the next contestant that creates some, on ext4 without a journal, by more than
-    the work that is to be measured.
+    On ext4 without a journal, the removal of thousands of files would slow down the next contestant that creates files, by more than the work that is
+    measured.
     """
 
     def __init__(self, folder):
@@ -57,7 +57,7 @@ class Trash:
         self.count = 0
 
     def wait(self):
-        """Waits until the removal that ended an earlier run no longer matters."""
+        """Waits until the removal at the end of an earlier run has no effect any more."""
         if self.stamp.exists():
             left = self.stamp.stat().st_mtime + REMOVAL_WAIT - time.time()
             if 0 < left <= REMOVAL_WAIT:
@@ -87,7 +87,7 @@ def text_of(file):
 
 
 def measure(command, inputs, environment):
-    """Runs a command; returns its seconds, its processor seconds and peak memory, both with its children's, and its output."""
+    """Runs a command. Returns its seconds, its processor seconds and its peak memory, both with its children's, and its output."""
     warm(inputs)
     os.sync()
     command = list(map(str, command))

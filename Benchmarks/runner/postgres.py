@@ -1,4 +1,4 @@
-"""A PostgreSQL server for a benchmark, with its data on the disk that is measured, and what it has used so far."""
+"""A PostgreSQL server for a benchmark, with its data on the measured disk, and its use of resources."""
 
 import os
 import pathlib
@@ -18,7 +18,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Postgres:
-    """A server of its own, with the settings that Documentation/Guides/Cluster.md names: commits are durable. It does not run as root."""
+    """A PostgreSQL server with the settings of Documentation/Guides/Cluster.md: commits are durable. It does not run as root."""
 
     def __init__(self, folder, settings=()):
         self.take(folder)
@@ -31,7 +31,7 @@ class Postgres:
         self.address = f"postgresql://tidemark@127.0.0.1:{self.port}/tidemark"
 
     def take(self, folder):
-        """Makes its folder, and finds its programs and a port."""
+        """Makes the server's folder, and finds its programs and a free port."""
         programs = BINARIES or (shutil.which("initdb") and pathlib.Path(shutil.which("initdb")).parent)
         if not programs:
             raise Failure("PostgreSQL is not installed: apt-get install postgresql")
@@ -46,7 +46,7 @@ class Postgres:
             self.port = probe.getsockname()[1]
 
     def start(self):
-        """Starts it over what is in its data directory, and waits until it answers."""
+        """Starts the server over its data directory, and waits until it answers."""
         self.launch()
         for _ in range(600):
             if subprocess.run(self.words("pg_isready", "-q", "-h", "127.0.0.1", "-p", self.port, "-d", "postgres")).returncode == 0:
@@ -59,7 +59,7 @@ class Postgres:
         raise Failure(f"PostgreSQL does not start: {said}")
 
     def launch(self):
-        """Starts it, and waits for nothing. Its port is in no file: a copy of its data directory may be another server's."""
+        """Starts the server without waiting. Its port is in no file, because a copy of its data directory may belong to another server."""
         command = self.words("postgres", "-D", self.folder / "data", "-p", self.port, "-k", self.folder)
         self.process = subprocess.Popen(command, stdout=open(self.folder / "log", "a"), stderr=subprocess.STDOUT)
         signals.kill_at_exit(self.process)
@@ -78,7 +78,7 @@ class Postgres:
         return self.run("psql", "-h", "127.0.0.1", "-p", self.port, "-U", "tidemark", "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1", given=text).strip()
 
     def bench(self, script, seconds, clients):
-        """Transactions a second of a script of pgbench."""
+        """Runs a script with pgbench, and returns its transactions a second."""
         path = self.folder / "script.sql"
         path.write_text(script)
         output = self.run("pgbench", "-h", "127.0.0.1", "-p", self.port, "-U", "tidemark", "-n", "-M", "prepared", "-c", clients, "-j", 1, "-T", seconds,
@@ -86,11 +86,11 @@ class Postgres:
         return next(float(line.split()[2]) for line in output.splitlines() if line.startswith("tps = "))
 
     def log_position(self):
-        """Bytes of the log that were written so far."""
+        """Returns the number of bytes written to the log so far."""
         return int(float(self.sql("SELECT pg_current_wal_lsn() - '0/0'")))
 
     def processor(self):
-        """Seconds of all its processes so far, those that have ended among them."""
+        """Returns the processor seconds of all its processes so far, including those that have ended."""
         ticks = 0
         for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
             try:
@@ -104,7 +104,7 @@ class Postgres:
         return ticks / TICKS
 
     def stop(self):
-        # Fast: connections are ended.
+        # SIGINT is a fast shutdown, which ends all connections.
         self.process.send_signal(2)
         try:
             self.process.wait(60)

@@ -1,4 +1,4 @@
-"""Compiling the floors and the core, making the data, building and installing the peers."""
+"""Compiles the floors and the core, makes the data, and builds and installs the peers."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ def shared(*names):
 
 
 class Program:
-    """A program to compile: its sources, its libraries, and where the headers are that it needs beside its own."""
+    """A program to compile: its sources, its libraries, and the folders of further headers."""
 
     def __init__(self, name, sources, libraries=(), headers=()):
         self.name, self.sources, self.libraries, self.headers = name, sources, libraries, headers
@@ -49,7 +49,7 @@ def newest(paths):
 
 
 def build(binaries, names):
-    """Compiles those of the programs that are missing or older than their sources."""
+    """Compiles the programs that are missing or older than their sources."""
     binaries.mkdir(parents=True, exist_ok=True)
     for program in programs():
         target = binaries / program.name
@@ -65,7 +65,7 @@ def build_program(binaries, program):
     objects = []
     for source in program.sources:
         objects.append(binaries / f"{source.parent.name}-{source.stem}.o")
-        # The core is compiled as the package does it: for no processor in particular. Its warnings are shown there.
+        # The core is compiled like in the package: without -march=native. Its warnings are shown there.
         more = ["-D_GNU_SOURCE", "-w"] if source.parent == TIDE_CORE else ["-march=native", "-Wall", "-Wextra"]
         compile_step([*(compile_c if source.suffix == ".c" else compile_cpp), *more, "-c", source, "-o", objects[-1]])
     compile_step([*compile_cpp, *objects, *program.libraries, "-o", binaries / program.name])
@@ -81,7 +81,7 @@ def compile_step(command):
 
 
 def make_data(binaries, folder, records, pictures, bare=False):
-    """Generates a data set unless the folder holds the one that this generator would make."""
+    """Generates a data set, unless the folder has the one that this generator would make. Returns its description."""
     generator = hashlib.sha256(b"".join((FLOOR / name).read_bytes() for name in ("generate.c", "journal.c", "journal.h")))
     changed = int(records * CHANGED_PER_RECORD)
     made = {"records": records, "pictures": pictures, "changed": changed, "seed": SEED, "bare": bare,
@@ -101,7 +101,7 @@ def make_data(binaries, folder, records, pictures, bare=False):
 
 
 def make_environment(folder):
-    """Makes a Python environment with the peers in it; returns their versions, or None and why that can't be done."""
+    """Makes a Python environment with the peers. Returns their versions and None, or None and the reason why that fails."""
     python = folder / "bin" / "python"
     versions = "import sys, importlib.metadata as m; print(*(p + ' ' + m.version(p) for p in sys.argv[1:]), sep=', ')"
     show = [str(python), "-c", versions, *PEER_PACKAGES]
@@ -123,7 +123,7 @@ def make_environment(folder):
 
 
 def build_grdb_peer(root):
-    """Builds the GRDB peer below `root`; returns its path, or None and why that can't be done."""
+    """Builds the GRDB peer below `root`. Returns its path and None, or None and the reason why that fails."""
     swift = shutil.which("swift")
     if not swift:
         return None, "no swift on the PATH to build it with, and no --grdb-peer"
@@ -144,7 +144,7 @@ def last_line(ended):
 
 
 def data_set_name(records, pictures=None):
-    """The folder of a data set; `pictures` shows where it is not one for a hundred records."""
+    """Returns the folder's name for a data set. It has the number of pictures if that is not one for a hundred records."""
     name = f"{records // 1000}k" if records % 1000 == 0 else str(records)
     return name if pictures in (None, default_pictures(records)) else f"{name}-{pictures}p"
 

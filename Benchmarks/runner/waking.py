@@ -1,4 +1,4 @@
-"""How soon a device that waits at one server hears of what was saved through another one over the same database."""
+"""Measures how soon a device that waits at one server hears of a save through another server over the same database."""
 
 import math
 import random
@@ -9,22 +9,22 @@ import urllib.parse
 from runner.asking import Asker
 from runner.measuring import Failure
 
-# Seconds from a waking to the next save: by then the server has the request that waits.
+# Seconds between a waking and the next save, in which the server gets the next waiting request.
 PAUSE = (0.05, 0.15)
-# A notification that was lost is made up for by a look each 15 seconds, and that has to be seen.
+# Seconds after which a save counts as not heard. A lost notification is made up for by a check every 15 seconds, which must still be counted.
 LONGEST = 40
 
 
 def percentile(values, share):
-    """The value that so large a share of some values does not exceed."""
+    """Returns the smallest value that at least `share` of the values does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 class Wakings:
-    """Saves through one server, while a device waits for changes at another one, as ``HTTPDatabase.notifications()`` does."""
+    """Saves through one server while a device waits for changes at another one, like ``HTTPDatabase.notifications()``."""
 
     def __init__(self, saving, waiting, base, token):
-        """`saving` and `waiting` are the ports of the two servers, `base` is where the database is in addresses of the protocol: `/container/…`."""
+        """`saving` and `waiting` are the ports of the two servers. `base` is the database's path in addresses of the protocol: `/container/…`."""
         self.token, self.in_vain = token, 0
         self.saving, self.looking = Asker(saving, "/database/1" + base), Asker(waiting, "/database/1" + base)
         self.waiting = Asker(waiting, "/tidemark/1" + base)
@@ -32,7 +32,7 @@ class Wakings:
         self.cursor = found["cursor"]
 
     def measure(self, count, body, seed=1):
-        """Saves `body` so often; the milliseconds from each save's answer, and from its sending, until the request that waited was answered."""
+        """Saves `body` `count` times. Returns the milliseconds from each save's answer, and from its sending, until the waiting request was answered."""
         drawn, answered, sent = random.Random(seed), [], []
         while len(answered) < count:
             since_answer, since_sending, is_of_the_save = self.wake(drawn.uniform(*PAUSE), body)
@@ -46,9 +46,9 @@ class Wakings:
         return answered, sent
 
     def wake(self, pause, body):
-        """One save. The seconds from its answer and from its sending until the waiting request was answered, and whether that was due to this save."""
+        """Saves once. Returns the seconds from the answer and from the sending until the waiting request was answered, and whether this save has caused that."""
         self.wait()
-        # The slow look behind the notifications answers, too.
+        # The regular check behind the notifications also answers the waiting request.
         while select.select([self.waiting.socket], [], [], pause)[0]:
             self.hear()
             self.wait()
@@ -64,16 +64,16 @@ class Wakings:
             open_ones -= set(ready)
         self.saving.checked("/records/modify", *self.saving.receive())
         self.hear()
-        # Who was woken before the commit has a cursor after which there is a change.
+        # If the request was answered before the commit, there is a change after its cursor.
         found, _ = self.looking.ask("/changes/database", {"syncToken": self.cursor}, self.token)
         heard = moments[self.waiting.socket]
         return heard - moments[self.saving.socket], heard - began, not found["zones"]
 
     def wait(self):
-        """Sends the request that waits."""
+        """Sends the waiting request."""
         self.waiting.socket.sendall(self.waiting.request(f"/notifications?cursor={urllib.parse.quote(self.cursor, safe='')}", None, self.token))
 
     def hear(self):
-        """Reads its answer."""
+        """Reads the answer to the waiting request."""
         found = self.waiting.checked("/notifications", *self.waiting.receive())
         self.cursor = found["cursor"]

@@ -1,6 +1,6 @@
 import TidemarkCloudEngine
 
-/// What an embedded cloud has of one container in one environment.
+/// An open container of an embedded cloud, in one environment.
 final class CloudContainer: Sendable {
     let name: String
     let engine: CloudEngine
@@ -16,6 +16,6 @@ final class CloudContainer: Sendable {
         removals = RemovalTask(engine, assetStorage, notifier)
     }
 
-    /// Has what is left to be removed go, beside what else is done.
+    /// Continues unfinished removals in the background.
     func goOnRemoving() { if removesByItself { removals.begin() } }
 }

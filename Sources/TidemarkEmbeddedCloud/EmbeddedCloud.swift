@@ -14,13 +14,13 @@ import TidemarkSQLite
 /// let database = try cloud.database(.private, of: "iCloud.org.example.journal", account: anna.id)
 /// ```
 public final class EmbeddedCloud: Sendable {
-    /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout. With a database and a bucket it is a folder of
-    /// this process, for what is on its way there.
+    /// The cloud's directory, as it was given. `Documentation/Formats/cloud.md` has its layout. For a cloud in a database and a
+    /// bucket it is a folder of this process, for contents on their way to the bucket.
     public let directory: URL
-    /// What the cloud is stored in, if not in the directory.
+    /// The storage of a cloud that is not in a directory.
     let backend: (any CloudBackend)?
     let accounts: Accounts
-    /// The lock that says that a process has the cloud open, for as long as this object exists.
+    /// The lock that tells other processes that the cloud is open.
     private let use: CloudUse?
     private let isInMemory: Bool
     private let limits: CloudLimits
@@ -30,9 +30,9 @@ public final class EmbeddedCloud: Sendable {
     private let lanes: QueryLanes
     private let removesByItself: Bool
     private let observe: (@Sendable (String) -> Void)?
-    /// Makes the storage of a container's rows, where that is not a file of the directory.
+    /// Makes the storage of a container's rows; `nil` for files in the directory.
     private let storage: StorageOfContainer?
-    /// Makes what a container's assets are stored in of their folder, where that is not the folder itself.
+    /// Makes the storage of a container's assets from that of its folder; `nil` for the folder itself.
     private let assets: AssetsOfContainer?
 
     package typealias StorageOfContainer =
@@ -52,7 +52,7 @@ public final class EmbeddedCloud: Sendable {
             at: directory, limits: limits, queries: queries, now: { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) })
     }
 
-    /// Random bytes of the system's, which nobody can guess.
+    /// Returns random bytes of the system, which nobody can guess.
     package static let systemRandom: @Sendable (Int) -> [UInt8] = { count in
         var generator = SystemRandomNumberGenerator()
         return (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -87,7 +87,7 @@ public final class EmbeddedCloud: Sendable {
         (self.storage, self.assets) = (storage, assets)
     }
 
-    /// Keeps accounts and records in memory, for one process; only assets lie in the directory. For simulations.
+    /// Keeps accounts and records in memory, for simulations in one process. Only assets are in the directory.
     package init(
         inMemoryBeside directory: URL, now: @escaping @Sendable () -> Int64,
         random: @escaping @Sendable (Int) -> [UInt8] = EmbeddedCloud.systemRandom,
@@ -115,8 +115,8 @@ public final class EmbeddedCloud: Sendable {
     /// Opens a cloud that is stored in a database and a bucket. Nothing is read yet.
     ///
     /// - Parameters:
-    ///   - backend: Where it is stored.
-    ///   - folder: A folder of this process alone, for what is on its way to the bucket.
+    ///   - backend: The storage of the cloud.
+    ///   - folder: A folder of this process alone, for contents on their way to the bucket.
     ///   - limits: The sizes that the cloud accepts through this object.
     ///   - queries: The limits of a query's cost through this object.
     package init(
@@ -132,14 +132,14 @@ public final class EmbeddedCloud: Sendable {
         (self.removesByItself, observe, storage, assets) = (removesByItself, nil, nil, nil)
     }
 
-    /// The storage of assets in a folder of a directory that several servers share.
+    /// Returns the storage of assets in a folder of a directory that several servers share.
     ///
-    /// - Parameter directory: The directory, which is looked at before the folder is used; `nil` where it is there.
+    /// - Parameter directory: The shared directory, which is checked before the folder is used; `nil` where no check is needed.
     package static func sharedAssets(in folder: URL, of directory: SharedAssetDirectory? = nil) -> any AssetStorage {
         AssetDirectory(folder, in: directory)
     }
 
-    /// Where the cloud is, for messages.
+    /// The cloud's place, for messages.
     package var place: String { backend?.name ?? directory.path }
 
     /// Returns whether a directory holds a cloud.
@@ -151,7 +151,7 @@ public final class EmbeddedCloud: Sendable {
 
     // Containers
 
-    /// The containers of the cloud; in a directory by the names of folders, which may be others'.
+    /// Returns the containers of the cloud. In a directory these are the names of folders, and some may not be containers.
     ///
     /// - Throws: `CloudError` `internalError` when they can't be listed: a cloud that can't be read is not an empty one.
     package func containers() async throws(CloudError) -> [(String, StoreEnvironment)] {
@@ -179,7 +179,7 @@ public final class EmbeddedCloud: Sendable {
             userRecordName: account.map { Self.userRecordName($0, in: container) })
     }
 
-    /// Makes sure that a container can have a name.
+    /// Checks that a container can have a name.
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     package static func check(container name: String) throws(CloudError) {
@@ -203,7 +203,7 @@ public final class EmbeddedCloud: Sendable {
         _ = try await openedContainer(container, environment)
     }
 
-    /// Returns a container, which is opened, and made if need be.
+    /// Returns a container. It opens the container, and makes it if it does not exist.
     func openedContainer(_ name: String, _ environment: StoreEnvironment) async throws(CloudError) -> CloudContainer {
         guard let backend else { return try container(name, environment) }
         try Self.check(container: name)
@@ -222,8 +222,8 @@ public final class EmbeddedCloud: Sendable {
         return first
     }
 
-    /// Has what was removed be in no log of the accounts and of the open containers, as far as nothing is in the way. Takes a second at the
-    /// most where something is.
+    /// Removes deleted content from the logs of the accounts and of all open containers, unless something prevents it. Takes at
+    /// most a second where something does.
     package func emptyLogs() async {
         let storage = accounts.storage
         let containers = opened.withLock { Array($0.values) }
@@ -251,7 +251,7 @@ public final class EmbeddedCloud: Sendable {
                 let storages = try self.storages(in: folder, of: name, environment)
                 let container = CloudContainer(
                     name, storages, engine(over: storages.records, environment), removesByItself: removesByItself)
-                // What another process has left.
+                // Another process may have left removals.
                 if !isInMemory { container.goOnRemoving() }
                 opened[key] = container
                 return container
@@ -265,7 +265,7 @@ public final class EmbeddedCloud: Sendable {
         CloudEngine(storage: storage, limits: limits, environment: environment, now: now, random: random, lanes: lanes)
     }
 
-    /// The storages of a container's folder.
+    /// Makes the storages of a container's folder.
     private func storages(in folder: URL, of name: String, _ environment: StoreEnvironment) throws -> ContainerStorages {
         let records: any CloudStorage =
             if let storage = try storage?(name, environment) { storage } else if isInMemory {

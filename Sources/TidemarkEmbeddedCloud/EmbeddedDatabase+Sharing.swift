@@ -42,7 +42,7 @@ extension EmbeddedDatabase: SharingDatabase {
         container.notifier.post()
     }
 
-    /// Makes a share with its participants and its permanent link, all or nothing.
+    /// Makes a share with its participants and its short GUID, all or nothing.
     ///
     /// - Parameters:
     ///   - name: The name of the share's record; `nil` for a random one. The share of a whole zone has a fixed name.
@@ -57,7 +57,7 @@ extension EmbeddedDatabase: SharingDatabase {
         return record
     }
 
-    /// Makes a share as it is desired, all changes or none.
+    /// Changes a share to a desired state, all changes or none.
     ///
     /// - Parameter tag: The change tag that the share must have; `nil` for any.
     /// - Returns: The share's record.
@@ -115,7 +115,7 @@ extension EmbeddedDatabase: SharingDatabase {
         _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?
     ) async throws(CloudError) -> LinkedRecords {
         var linked = try await container.engine.linkedRecords(token, fetchesRoot: fetchesRoot, rootKeys: rootKeys, caller())
-        // The owner's address goes to the people whom they have invited, and to nobody who only has the link.
+        // The owner's address is shown to people whom the owner has invited, and not to those who only have the link.
         if linked.metadata.participant != nil, linked.metadata.owner.lookUp == nil,
             let user = linked.metadata.owner.userRecordName,
             let owner = try await accounts.find(.userRecordName(user), in: container.name)
@@ -125,7 +125,7 @@ extension EmbeddedDatabase: SharingDatabase {
         return linked
     }
 
-    /// Returns what a link says of its share to whoever has the link, signed in or not.
+    /// Returns what a link tells about its share, to a caller with or without an account.
     ///
     /// - Throws: `CloudError` `unknownItem` for a link that is unknown, revoked or over: they look alike.
     package func linkPreview(_ token: String) async throws(CloudError) -> LinkPreview {

@@ -16,9 +16,9 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// The account's identifier; `nil` for a caller who is not signed in.
     let account: String?
     let userRecordName: String?
-    /// The name of a client that is not signed in: its address. All clients of one name share the time for queries.
+    /// The address of a client that is not signed in. All clients with one address share the time for queries.
     package var client: String?
-    /// The account, where the caller has just looked it up: what the request asks for needs no other look.
+    /// The account, if the program has just read it: the request does not read it again.
     package var holder: StoredAccount?
 
     /// Returns the limits with which ``EmbeddedCloud/init(at:limits:queries:)`` opened the cloud. Throws nothing.
@@ -27,7 +27,7 @@ public struct EmbeddedDatabase: CloudDatabase {
     /// The caller's user record name in the container; `nil` for a caller who is not signed in.
     package var user: String? { userRecordName }
 
-    /// The number of the change that a tag stands for: for tests of the order in which requests were done.
+    /// Returns the number of the change behind a tag, for tests of the order of requests.
     package func change(of tag: String) -> Int64? { container.engine.changeTagCipher.position(tag)?.number }
 
     /// Returns the account with its status; with `available` also its quota in bytes and the bytes that it has used in this container
@@ -41,7 +41,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         return CloudAccount(status: .available, userRecordName: user, quota: known.quota, used: used)
     }
 
-    /// The caller, with an account that can be used.
+    /// Returns the caller, whose account can be used.
     ///
     /// - Throws: `CloudError` `notAuthenticated`, `accountTemporarilyUnavailable`.
     func caller() async throws(CloudError) -> CloudEngine.Caller {
@@ -62,7 +62,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         return try await accounts.find(id: account)
     }
 
-    /// The caller of something that takes room, with the quota of the zone's owner, who pays.
+    /// Returns the caller of a request that stores something, with the quota of the zone's owner, who pays.
     private func caller(writing zone: CloudZoneID) async throws(CloudError) -> CloudEngine.Caller {
         var caller = try await caller()
         guard scope == .shared else { return caller }
@@ -71,7 +71,7 @@ public struct EmbeddedDatabase: CloudDatabase {
         return caller
     }
 
-    /// The caller of something that the public database shows to everybody.
+    /// Returns the caller of a request to read. Everybody may read the public database.
     private func reader() async throws(CloudError) -> CloudEngine.Caller {
         if scope == .public, account == nil {
             return .init(user: "_world", scope: .public, quota: 0, client: client.map { "address \($0)" })
@@ -161,12 +161,12 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.zoneChanges(zone, since: token, limit: limit, keys: desiredKeys, caller())
     }
 
-    /// Returns the token of a zone as it is now.
+    /// Returns the present token of a zone.
     package func currentToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
         try await container.engine.token(of: zone, isFirst: false, caller())
     }
 
-    /// Returns the token of a zone before anything was in it.
+    /// Returns the token of a zone from before it had any content.
     package func firstToken(of zone: CloudZoneID) async throws(CloudError) -> CloudToken {
         try await container.engine.token(of: zone, isFirst: true, caller())
     }
@@ -220,8 +220,8 @@ public struct EmbeddedDatabase: CloudDatabase {
         try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, reader())
     }
 
-    /// Returns an address by which whoever has it can read an asset for some minutes, past the server; `nil` where assets are read through the
-    /// server alone.
+    /// Returns an address from which any client that has it can read an asset for some minutes; `nil` where only the server hands
+    /// assets out.
     ///
     /// - Throws: As ``download(_:in:from:count:)``; `serviceUnavailable` where no address can be signed.
     package func signedURL(of asset: CloudAsset, in zone: CloudZoneID) async throws(CloudError) -> String? {
@@ -234,10 +234,10 @@ public struct EmbeddedDatabase: CloudDatabase {
         let (caller, engine, signal, looks) = (try await reader(), container.engine, container.notifier, container.looks)
         let notifications = try signal.notifications()
         let seen = LastSeen(try await engine.newest(caller))
-        // The signal is everybody's: who listens is woken by what they can see.
+        // The signal is for all listeners. A listener is woken only by changes that it can see.
         return AsyncStream {
             for await _ in notifications {
-                // A caller that can't look is woken: fetching shows what is wrong.
+                // A caller whose changes can't be read is woken, too: its fetch gets the error.
                 guard let newest = await looks.newest(caller, after: signal.heard, { try? await engine.newest(caller) }) else {
                     return ()
                 }
@@ -245,7 +245,7 @@ public struct EmbeddedDatabase: CloudDatabase {
                 case .same: continue
                 case .newer: return ()
                 case .older:
-                    // Another's look is older than the one here, or something can't be seen any more.
+                    // The shared result is older than this listener's, or the caller sees less than before.
                     guard let now = try? await engine.newest(caller) else { return () }
                     if seen.isNews(now) { return () }
                 }
@@ -254,14 +254,14 @@ public struct EmbeddedDatabase: CloudDatabase {
         }
     }
 
-    /// The last changes that a listener knows of.
+    /// The newest changes that a listener has heard of.
     private final class LastSeen: Sendable {
         enum Order { case same, newer, older }
 
         private let changes: LockedValue<NewestChanges>
         init(_ changes: NewestChanges) { self.changes = LockedValue(changes) }
 
-        /// How a change stands to the last; a newer one is the last from now on.
+        /// Compares the newest changes with those of the last call, and keeps them if they are newer.
         func compare(_ newest: NewestChanges) -> Order {
             changes.withLock { changes in
                 guard newest.isNewer(than: changes) else { return newest == changes ? .same : .older }
@@ -270,7 +270,7 @@ public struct EmbeddedDatabase: CloudDatabase {
             }
         }
 
-        /// Whether a change is not the last, which it is from now on.
+        /// Returns whether the newest changes differ from those of the last call, and keeps them.
         func isNews(_ newest: NewestChanges) -> Bool {
             changes.withLock { changes in
                 defer { changes = newest }

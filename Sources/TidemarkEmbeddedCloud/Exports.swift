@@ -1,3 +1,3 @@
-// Accounts and errors of an embedded cloud are in the modules below: whoever imports this one has them.
+// Programs that import this module use accounts and errors of the modules below.
 @_exported import TidemarkCloud
 @_exported import TidemarkCloudEngine

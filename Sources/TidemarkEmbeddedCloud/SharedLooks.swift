@@ -2,7 +2,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Looks at what has changed last that several listeners share.
+/// Reads the newest changes once for several listeners.
 actor SharedLooks {
     private struct Caller: Hashable, Sendable {
         let user: String
@@ -10,19 +10,18 @@ actor SharedLooks {
     }
 
     private struct Look {
-        /// The last signal that was heard before it began.
+        /// The number of signals that were heard before the read began.
         let signal: Int64
         let task: Task<NewestChanges?, Never>
     }
 
-    /// Listeners that wait for a look go on waiting for it when it has made room for others.
+    /// Removing a read from the cache does not end it: its listeners still get the result.
     private var looks = BoundedCache<Caller, Look>(capacity: 10_000)
 
-    /// Returns what has changed last of what somebody sees, after all signals so far: looked up once for those who listen as the same
-    /// caller.
+    /// Returns the newest changes that a caller sees, after all signals so far. Listeners with the same caller share one read.
     ///
-    /// - Parameter heard: ``ChangeSignal/heard`` before the look: what is posted meanwhile is looked at the next time.
-    /// - Returns: `nil` where it can't be told.
+    /// - Parameter heard: ``ChangeSignal/heard`` before the read. A signal that is posted meanwhile causes another read.
+    /// - Returns: `nil` where the changes can't be read.
     func newest(
         _ caller: CloudEngine.Caller, after heard: Int64, _ look: @escaping @Sendable () async -> NewestChanges?
     ) async -> NewestChanges? {

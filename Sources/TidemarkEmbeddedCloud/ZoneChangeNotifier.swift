@@ -4,7 +4,7 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// Tells whoever listens, in this process and in others, that something was written to a container's databases in a folder.
+/// Notifies listeners, in this process and in others, that a container's databases in a folder have changed.
 final class ZoneChangeNotifier: ChangeSignal {
     private struct State {
         var notifications: Int64 = 0

@@ -66,10 +66,10 @@ public final class ContainerSync: Sendable {
     /// Releases the container at once, and not only with the last reference to this object. The object can't synchronise afterwards.
     public func close() { lock.release() }
 
-    /// Whether it was not closed.
+    /// Whether it is open: ``close()`` was not called.
     package var isOpen: Bool { lock.isHeld }
 
-    /// Has ``run()`` fetch and send soon, also where it waits to try again what has failed.
+    /// Makes ``run()`` fetch and send soon, even if it waits before it tries again after a failure.
     package func requestSyncSoon() {
         for engine in [privateEngine, sharedEngine] { engine.requestSyncSoon() }
     }
@@ -77,7 +77,7 @@ public final class ContainerSync: Sendable {
     /// Makes both stores belong to the account that is signed in, also while they are synchronised.
     ///
     /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
-    /// - Returns: Whether they do; not where the synchronisation ended before.
+    /// - Returns: Whether they belong to it; `false` where the synchronisation ended before.
     /// - Throws: ``ContainerEvent/Failure`` when no account is signed in, or a person has to decide; `CloudError`; ``StoreError``;
     ///   `CancellationError`.
     @discardableResult
@@ -88,7 +88,7 @@ public final class ContainerSync: Sendable {
         return true
     }
 
-    /// Ends the streams of its events, when it will synchronise no more.
+    /// Ends the streams of events. It must not synchronise any more.
     func endEvents() {
         for engine in [privateEngine, sharedEngine] { engine.endEvents() }
         broadcaster.finish()

@@ -58,7 +58,8 @@ extension StoreReader {
 }
 
 extension DeferredRecord {
-    /// Returns the fields of which the record has values that the store has no field for: none, or one of another type. Sorted by name.
+    /// Returns the record's fields with values that the store can't hold, because it has no such field, or one of another type.
+    /// Sorted by name.
     ///
     /// - Parameter types: The record types of the store.
     /// - Throws: `CloudError` where the deferred record can't be read.

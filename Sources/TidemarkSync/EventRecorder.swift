@@ -44,7 +44,7 @@ actor EventRecorder {
         return true
     }
 
-    /// How much there is to do.
+    /// Sets the number of records and bytes that there are to do.
     func expect(_ kind: ContainerEvent.Kind, records: Int, bytes: Int64) {
         running[kind]?.totalRecords = records
         running[kind]?.totalBytes = bytes
@@ -76,9 +76,9 @@ actor EventRecorder {
         try await note(event)
     }
 
-    /// Logs once more the last event of a kind that has failed: a store that was emptied since has lost the reasons of its events.
+    /// Logs the last failed event of a kind again, after the store was emptied: its log has lost the reasons.
     ///
-    /// - Parameter addition: What the reason ends with; empty for nothing.
+    /// - Parameter addition: The end of the reason; empty for none.
     func noteFailureAgain(_ kind: ContainerEvent.Kind, adding addition: String) async throws {
         guard var event = failed[kind], let failure = event.failure else { return }
         event.failure = .init(
@@ -87,8 +87,8 @@ actor EventRecorder {
         try await store.note(event)
     }
 
-    /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them, or a change before them; `nil`
-    ///   where nobody has counted them, as with an export that is stopped midway.
+    /// - Parameter refused: The number of changes that an export leaves because the cloud has refused them or a change before
+    ///   them; `nil` where they were not counted, as in an export that was stopped midway.
     func end(_ kind: ContainerEvent.Kind, refused: Int? = nil) async throws {
         guard var event = running.removeValue(forKey: kind) else { return }
         event.end = environment.now()
@@ -114,7 +114,7 @@ actor EventRecorder {
 
     /// - Parameters:
     ///   - all: The failures. Each becomes an event of its own, and the last one ends the event that was begun.
-    ///   - accountChange: What has become of the account since the set-up before.
+    ///   - accountChange: The change of the account since the last set-up.
     func endSetUp(_ all: [ContainerEvent.Failure], _ accountChange: AccountChange?) async throws {
         guard var event = running.removeValue(forKey: .setup) else { return }
         event.accountChange = accountChange
@@ -149,7 +149,7 @@ actor EventRecorder {
 }
 
 extension ContainerEvent {
-    /// Whether the event has changed anything, or was to.
+    /// Whether the event has changed anything, or should have.
     fileprivate var hasNewChanges: Bool { records > 0 || bytes > 0 || conflicts > 0 || totalRecords ?? 0 > 0 }
 }
 

@@ -30,7 +30,7 @@ actor ImportScheduler {
     struct Outcome: Sendable {
         var records = 0
         var conflicts = 0
-        /// Whether something is to be sent by now.
+        /// Whether the import has left something to send.
         var leavesExports = false
         var moreComing = false
         var error: CloudError?

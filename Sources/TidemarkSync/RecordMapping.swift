@@ -39,7 +39,7 @@ struct RecordMapping {
     /// A record of the cloud, in the store's terms.
     ///
     /// - Parameters:
-    ///   - assets: What the store has of the cloud's assets, and why it lacks the others.
+    ///   - assets: The store's names of the cloud's assets, and the errors of the missing ones.
     ///   - known: The edit times that were read last, and their text: records that come together mostly have the same.
     func remote(
         _ record: CloudRecord, assets: DownloadedAssets, known: inout (text: String, times: EditTimes)?

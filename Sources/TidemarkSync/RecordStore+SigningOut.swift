@@ -19,7 +19,8 @@ extension RecordStore {
         var quarantine: Quarantine?
         switch choice {
         case .quarantine: quarantine = try setAside(reason: reason)
-        // The store remembers what the cloud has: the same account goes on where it stopped, another account gets none of the records.
+        // The store remembers what the cloud has. The same account continues where it stopped; another account gets none of the
+        // records.
         case .keep: break
         case .delete: try wipe()
         }
@@ -53,7 +54,7 @@ extension RecordStore {
         let outcome = try restore(
             quarantine, all: options.contains(.withRecordsOfTheCloud), author: author, role: role, policy: policy,
             checkUser: checkUser)
-        // Records that this account's cloud does not bring back exist nowhere else.
+        // The cloud of another account does not bring these records back, and they exist nowhere else.
         let isWhole = try syncState().user == quarantine.user || options.contains(.withRecordsOfTheCloud)
         if isWhole, !options.contains(.keepingQuarantine) { try container.discard(quarantine) }
         return outcome

@@ -7,11 +7,12 @@ public import TidemarkStore
 /// The others stay in the cloud until they are asked for, by `PersistentContainer.download(_:priority:progress:)`, `ContainerSync` or
 /// `tidemark assets download`. A record whose contents are not here is fetched, saved, merged, shared and moved like any other.
 public enum AssetDownloads: Hashable, Sendable {
-    /// All contents of records that come. What another choice has left in the cloud stays there until it is asked for.
+    /// All contents come with their records. Contents that another choice has left in the cloud stay there until they are asked
+    /// for.
     case all
-    /// Contents of at most so many bytes, as thumbnails.
+    /// Contents of at most so many bytes come, such as thumbnails.
     case upTo(bytes: Int64)
-    /// None.
+    /// No contents come.
     case onDemand
 
     /// Whether a content of a size comes with its record.

@@ -4,7 +4,7 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What a person asks for between synchronisations.
+/// Requests of a person between synchronisations.
 extension SyncEngine {
     /// Has the next synchronisation fetch everything again. Changes that are not sent yet stay, and are sent.
     ///
@@ -99,10 +99,11 @@ extension SyncEngine {
         }
     }
 
-    /// Makes the store belong to the account that is signed in; where it is being synchronised, waits for the set-up that does so.
+    /// Makes the store belong to the account that is signed in. If the store is being synchronised, waits for the set-up that
+    /// does so.
     ///
     /// - Parameter startsByItself: Whether ``run()`` is about to be called, if it was not yet.
-    /// - Returns: Whether it does; not where the synchronisation ended before.
+    /// - Returns: Whether the store belongs to it; `false` where the synchronisation ended before.
     /// - Throws: As ``adoptAccount()``, but not 134417; `CancellationError`.
     func waitForAccount(startsByItself: Bool) async throws -> Bool {
         guard isRunning || startsByItself else {

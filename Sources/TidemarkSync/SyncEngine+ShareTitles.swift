@@ -5,8 +5,8 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension SyncEngine {
-    /// Gives one's own shares the titles that their root records have by now. What fails is tried again with the next round of imports or
-    /// exports.
+    /// Gives the account's own shares the present titles of their root records. A failed change is tried again with the next
+    /// round of imports or exports.
     func updateShareTitles() async {
         guard shareTitlesAreDue, store.scope == .private, let database = database as? any SharingDatabase else { return }
         do {
@@ -23,7 +23,7 @@ extension SyncEngine {
         }
     }
 
-    /// The title that the root record of a share gives it; `nil` where the share has a title of its own.
+    /// Returns the title that the root record gives a share; `nil` where the share has a title of its own.
     private func shareTitle(of share: Share) throws -> String? {
         guard let root = share.root ?? share.zone.shareRoot, let (schema, record) = try StoreReader(store).record(named: root),
             let field = configuration.shareTitleField(schema.name),

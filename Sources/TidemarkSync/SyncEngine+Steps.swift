@@ -5,7 +5,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// The steps that the machine of a synchronisation asks for.
+/// Performs the steps that the synchronisation's ``SyncMachine`` asks for.
 extension SyncEngine {
     func perform(_ step: SyncMachine.Step) async throws {
         if step != .setUp, try await !accountIsOn() { return }
@@ -64,7 +64,7 @@ extension SyncEngine {
         try await recorder.endSetUp(failures, accountChange(since: user, answer))
     }
 
-    /// What has become of the account since the set-up before. The engine of the private store reports it.
+    /// Returns the change of the account since the last set-up. Only the engine of the private store reports it.
     private func accountChange(since known: String?, _ answer: AccountMonitor.Answer) -> AccountChange? {
         guard store.scope == .private else { return nil }
         switch answer {
@@ -200,7 +200,7 @@ extension SyncEngine {
         )
     }
 
-    /// Notes whether the cloud could be reached.
+    /// Records whether the cloud could be reached.
     func note(_ error: CloudError?) {
         let codes: [CloudError.Code?] = [.networkUnavailable, .networkFailure]
         machine.failed(isUnreached: error?.retryAfter == nil && codes.contains(error?.code))
@@ -210,7 +210,7 @@ extension SyncEngine {
     func react(to error: CloudError, of operation: SyncMachine.Operation, retry: () -> Void) async throws {
         switch ErrorReaction(error.code) {
         case _ where error.storeError != nil: throw error.storeError!
-        // Other zones are judged by their own errors, when their turn comes.
+        // The errors of other zones are found when these have their turn.
         case .remakeZone:
             // The server has lost the zone, or never had it: all of its records are sent again.
             log.warning("the zone is gone, and is created again")
@@ -237,7 +237,7 @@ extension SyncEngine {
 }
 
 extension CloudLimits {
-    /// The limits as the store keeps them, to notice at the next set-up whether they have changed.
+    /// The limits as text, which the store keeps to notice at the next set-up whether they have changed.
     fileprivate var text: String {
         get throws {
             let encoder = JSONEncoder()

@@ -9,8 +9,7 @@ import TidemarkStore
 extension SyncEngine {
     // Fetching
 
-    /// Fetches the next page of a zone that has changes. Once in a round it asks first which zones have changes.
-    ///
+    /// Fetches the next page of a zone that has changes. The first call of a round asks which zones have changes.
     func nextPage(looksAhead: Bool) async throws -> ImportScheduler.Outcome {
         if !machine.knowsChangedZones {
             machine.willAskForChangedZones()
@@ -50,8 +49,9 @@ extension SyncEngine {
         return outcome
     }
 
-    /// Ends a round: all zones have been fetched to their ends, and a record that had moved from one to another when the round began is in the
-    /// other by now. Applies the deletions of those that have not, and keeps the relationships of what has come.
+    /// Ends a round, in which all zones were fetched to their ends. A record that had moved between zones when the round began
+    /// has arrived by now, so the deletions of all others are applied. Then the relationships of the fetched records are
+    /// resolved.
     private func endRound(_ outcome: inout ImportScheduler.Outcome) async throws {
         try await endAwaitedMoves(&outcome)
         for zoneSync in try await zoneSyncs.all() {
@@ -163,7 +163,8 @@ extension SyncEngine {
         do {
             var token = try await store.databaseToken()
             var beginsAnew = token == nil
-            // The zones that the cloud lists in another incarnation than before. It has lost the zones that it does not list.
+            // The zones that the cloud lists, if its incarnation is another one than before. It has lost the zones that it does
+            // not list.
             var told: Set<ZoneName>?
             let incarnation = try await store.databaseIncarnation()
             while true {
@@ -210,7 +211,7 @@ extension SyncEngine {
         }
     }
 
-    /// `nil` when the token has expired.
+    /// Returns the changed zones; `nil` when the token has expired.
     private func changedZones(since token: String?) async throws(CloudError) -> DatabaseChanges? {
         do throws(CloudError) {
             return try await database.databaseChanges(since: token.map { CloudToken(rawValue: $0) }, limit: nil)
@@ -239,7 +240,7 @@ extension SyncEngine {
         try await store.recordZoneChanges(news.sorted(), token: page.token.rawValue)
     }
 
-    /// The store's name of a zone of the cloud.
+    /// Returns the store's name of a zone of the cloud.
     private func name(of zone: CloudZoneID) -> ZoneName {
         store.scope == .private && zone.zoneName == configuration.zoneName ? .default : ZoneName(zone, scope: store.scope)
     }

@@ -13,9 +13,8 @@ package import TidemarkStore
 /// try await engine.run()                        // and from then on, as things change
 /// ```
 ///
-/// It holds the container's right to synchronise until it is deallocated, or closed: one process at a time has it, and a second one gets error
-/// 134410.
-/// An interrupted synchronisation goes on the next time.
+/// It holds the container's right to synchronise until it is deallocated or closed. One process at a time has the right, and a
+/// second one gets error 134410. An interrupted synchronisation continues the next time.
 public actor SyncEngine {
     let store: RecordStore
     let database: any CloudDatabase
@@ -50,7 +49,7 @@ public actor SyncEngine {
     /// Wakes ``run()``.
     private let waker = LockedValue<AsyncStream<Wake>.Continuation?>(nil)
 
-    /// Why the engine looks again for work.
+    /// The reason why the engine looks for work again.
     private enum Wake: Sendable { case store, cloud, network, time, request }
 
     /// Makes an engine for a store that the process has open: it writes through that object, and opens no other.
@@ -305,29 +304,29 @@ public actor SyncEngine {
         }
     }
 
-    /// When ``step()`` has work again; `nil` if it has none before something happens.
+    /// The time when ``step()`` has work again; `nil` if it has none before something happens.
     package var nextStep: Int64? {
         if case .wait(let until) = machine.next(at: environment.now()) { return until }
         return nil
     }
 
-    /// Says that something may have changed, here or in the cloud.
+    /// Makes the engine look for changes, here and in the cloud.
     package func requestSync() {
         machine.wantExport()
         machine.wantImport()
     }
 
-    /// Has ``run()`` fetch and send soon, also where it waits to try again what has failed.
+    /// Makes ``run()`` fetch and send soon, even if it waits before it tries again after a failure.
     package nonisolated func requestSyncSoon() {
         waker.withLock { _ = $0?.yield(.request) }
     }
 
-    /// Ends the streams of its events: nothing more will happen.
+    /// Ends the streams of events. There will be no more events.
     nonisolated func endEvents() { recorder.broadcaster.finish() }
 
-    /// Passes the events on.
+    /// Passes all events on to another broadcaster.
     package nonisolated func forwardEvents(to broadcaster: EventBroadcaster) { recorder.broadcaster.forward(to: broadcaster) }
 
-    /// Whether it was not closed.
+    /// Whether it is open: ``close()`` was not called.
     package nonisolated var isOpen: Bool { lock.isHeld }
 }

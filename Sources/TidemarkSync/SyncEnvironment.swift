@@ -9,7 +9,7 @@ public struct SyncEnvironment: Sendable {
     public var sleep: @Sendable (Duration) async throws -> Void
     /// A number from 0 up to 1.
     public var random: @Sendable () -> Double
-    /// A name that nothing else has.
+    /// Makes a UUID that nothing else has.
     public var identifier: @Sendable () -> UUID
     /// Whether the next page and the next batch are prepared while the present one is handled. The outcome is the same, but the order in
     /// which stores and clouds are asked is not: turn it off to replay a run.
@@ -44,7 +44,7 @@ public struct SyncEnvironment: Sendable {
         self.networkChanges = networkChanges
     }
 
-    /// The environment with a clock to whose times others can be added.
+    /// The environment with a clock whose times are bounded, so that durations can be added to them.
     var bounded: SyncEnvironment {
         var environment = self
         environment.now = Timestamp.bounded(now)

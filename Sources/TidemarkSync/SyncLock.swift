@@ -28,6 +28,6 @@ public final class SyncLock: @unchecked Sendable {
         lock.release()
     }
 
-    /// Whether it was not given back.
+    /// Whether the right is still held.
     var isHeld: Bool { !wasReleased.load(ordering: .acquiring) }
 }

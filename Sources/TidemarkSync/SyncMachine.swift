@@ -75,7 +75,7 @@ struct SyncMachine: Hashable, Sendable {
         return .wait(until: times.min())
     }
 
-    // What has happened
+    // Outcomes
 
     mutating func setUpSucceeded() {
         isSetUp = true
@@ -155,7 +155,7 @@ struct SyncMachine: Hashable, Sendable {
         isUnreached = false
     }
 
-    /// A round of imports begins with the zones that have changed, and ends when they are fetched, or when one of them fails.
+    /// A round of imports begins when the changed zones are known. It ends when they are fetched, or when one of them fails.
     mutating func noteChangedZones(areKnown: Bool) { knowsChangedZones = areKnown }
 
     /// Notes that the cloud is about to be asked which zones have changed. What it reports from now on takes another round.

@@ -39,7 +39,7 @@ enum ValueMapping {
         case .reference(let reference): return .reference(reference.recordName)
         case .asset(let file): return asset(file).map { .asset($0) }
         case .list(let elements, let scalar):
-            // Bytes and locations can't be in a list of a store's.
+            // A list in a store can't hold bytes or locations.
             guard scalar != .bytes, scalar != .location else { return nil }
             let values = elements.compactMap { storeValue($0, asset: asset) }
             guard values.count == elements.count, values.allSatisfy({ $0.type == FieldType(scalar) }) else { return nil }

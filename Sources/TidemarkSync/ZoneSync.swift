@@ -48,7 +48,7 @@ actor ZoneSyncRegistry {
 
     init(_ parts: ZoneSync.Parts) { self.parts = parts }
 
-    /// The zones that there are by now.
+    /// Returns the present zones.
     func all() async throws -> [ZoneSync] {
         let zones = try await parts.store.zones().filter { parts.store.scope == .private || $0.name != .default }
         known = known.filter { _, zoneSync in zones.contains(zoneSync.zone) }
@@ -58,7 +58,7 @@ actor ZoneSyncRegistry {
         }
     }
 
-    /// All zones, beginning behind the one that was served last. The default zone comes at the end.
+    /// Returns all zones, beginning behind the one that was served last. The default zone comes at the end.
     func byTurns() async throws -> [ZoneSync] {
         let all = try await all()
         let shared = all.filter { !$0.isDefault }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Damages one file of a container or of a cloud, and looks whether it is noticed before anything of it goes on.
+"""Damages one file of a container or of a cloud, and checks that the damage is noticed before any of it spreads.
 
-A server has a cloud; two devices have a container each, which are synchronised; one has edits that wait. A third container is being moved. At each point
-a seed draws a file, and damages it: flips a bit, zeroes a sector, cuts it, exchanges two pages, two sectors or two files. Then one command runs, which
-reads what is damaged: an export, a backup, a move, a synchronisation, a backup of the cloud. However it ends, what has come out of it is what there
-was before, or nothing: the other device, the copy and the export have no other content. `verify` (of the cloud: `admin verify`) finds the damage, or what
-there is is as it was: the damage was in what nobody needs.
+A server has a cloud, and two devices have a container each, which are synchronised; one has unsent edits. A third container is in the middle of a
+move. At each point a seed draws a file and damages it: flips a bit, zeroes a sector, cuts the file, or exchanges two pages, two sectors or two files.
+Then one command reads the damaged file: an export, a backup, a move, a synchronisation, or a backup of the cloud.
+
+However the command ends, its result must have only content that was there before: this holds for the other device, the copy and the export. `verify`
+(for the cloud: `admin verify`) must find the damage. If it finds none, all content must be as before: then the damage hit bytes that nothing needs.
 """
 
 import argparse
@@ -28,7 +29,7 @@ DOCUMENTED = {0, 1, 64, 65, 66, 69, 73, 74, 75, 77, 130}
 EDITED = "c71054b9-8c7a-4910-b202-192af0305268"
 OTHERS = ["36841ff0-a9a3-4f27-b622-58338cbc2c0a"]
 
-# A kind of file, the files of it, and what reads them.
+# The kinds of file, each with its files and the commands that read them.
 FILES = {
     "store": (["a.tidemark/private.sqlite"], ["export", "backup", "move", "sync"]),
     "log": (["a.tidemark/private.sqlite-wal"], ["export", "backup", "move", "sync"]),
@@ -41,7 +42,7 @@ FILES = {
     "accounts": (["data/accounts.sqlite"], ["sync", "admin-backup"]),
     "access": (["data/access.sqlite"], ["sync", "admin-backup"]),
 }
-# "payload" is a bit of a record's text, wherever a copy of it is.
+# "payload" flips a bit of a record's text, in any of its copies.
 DAMAGES = ["bit", "payload", "payload", "payload", "zeros", "cut", "pages", "sectors", "files"]
 
 
@@ -57,7 +58,7 @@ class Damaged(served.Served):
         for name in ("a.tidemark", "b.tidemark"):
             self.sign_in(name)
         self.well_synced("a.tidemark", "b.tidemark")
-        # Databases and logs have records, both.
+        # From here on both the databases and their logs have records.
         self.finish()
         for path in self.work.glob("**/*.sqlite"):
             connection = sqlite3.connect(path)
@@ -67,7 +68,7 @@ class Damaged(served.Served):
         for name in OTHERS:
             well([self.tidemark, "records", "set", self.work / "a.tidemark", name, "elevation=4.5"])
         self.well_synced("a.tidemark", "b.tidemark")
-        # A backup of it, whose move is killed, so that there is a note.
+        # A backup of the container, and its move, which is killed, so that the note of the move is left.
         well([self.tidemark, "store", "backup", self.work / "a.tidemark", self.work / "moving.tidemark"])
         well([self.tidemark, "records", "set", self.work / "a.tidemark", EDITED, "caption=An edit that waits", "rating=2"])
         self.interrupt_move()
@@ -86,7 +87,7 @@ class Damaged(served.Served):
             (self.work.parent / "kept").rename(self.work / "moving.tidemark")
         raise Wrong("no note of a move was left")
 
-    # What there is before, and what may come of each command
+    # Content before the damage
 
     def measure(self):
         self.start()
@@ -111,7 +112,7 @@ class Damaged(served.Served):
         return self.content(container).split()[0]
 
     def same(self, container, allowed, what):
-        """A container is whole, and has one of some contents."""
+        """Checks that a container is whole and has one of the allowed contents."""
         found = self.records_of(container)
         if found not in allowed:
             raise Wrong(f"{what} has {found}, and {allowed} are possible")
@@ -129,7 +130,7 @@ class Damaged(served.Served):
             self.check_copy(ended, work / "backup.tidemark", self.before[:1])
         elif operation == "move":
             ended = run([self.tidemark, "store", "move", a, work / "elsewhere.tidemark"])
-            # A damaged record goes along, and is named.
+            # A move takes a damaged record along. Then it must name the record, and verify must find it in the new place.
             told = ended.code == 0 and "damaged" in ended.output + ended.errors and run([self.tidemark, "verify", work / "elsewhere.tidemark"]).code == 1
             if not told:
                 self.check_copy(ended, work / "elsewhere.tidemark", self.before[:1])
@@ -153,7 +154,7 @@ class Damaged(served.Served):
         found = manifest.read_text(errors="replace").splitlines()
         plain = lambda line: re.sub(r'"(asset:|pictures/)[^"]*"', '"asset"', line)  # noqa: E731
         strange = set(map(plain, found)) - set(map(plain, self.lines))
-        # Where the log has lost what was saved last, what is left is exported, and the loss is told.
+        # If the log has lost the last saves, the rest may be exported, provided that the export reports the loss.
         is_told = ended.code == 65 and "what was saved last is lost" in ended.errors
         if strange and not is_told:
             raise Wrong(f"an export has what was never saved: {sorted(strange)[:2]}; {ended}")
@@ -178,7 +179,7 @@ class Damaged(served.Served):
             self.same(path, (self.moved,), f"{path.name}")
 
     def synchronise(self, operation):
-        """The device with the damage synchronises, or the one that fetches; then the other, which gets nothing that is damaged."""
+        """Synchronises the damaged device, or one that fetches from a damaged cloud, and checks that no damage reaches another device."""
         self.serve()
         try:
             if self.server.port is None:
@@ -187,7 +188,7 @@ class Damaged(served.Served):
                 return ended
             ended = run(self.sync("a.tidemark" if operation == "sync" else "b.tidemark"))
             if operation == "fetch":
-                # All of it, by a device that has nothing yet.
+                # A new device fetches everything.
                 self.sign_in_quietly("c.tidemark")
                 ended = run(self.sync("c.tidemark"))
                 if (self.work / "c.tidemark/private.sqlite").exists():
@@ -206,7 +207,7 @@ class Damaged(served.Served):
              "--container", served.start_server.CONTAINER, "--password-stdin"], given=self.account["password"] + "\n")
 
     def subset(self, name, ended):
-        """A device that has fetched from a damaged cloud has records as they were, or has not got them."""
+        """Checks that a device that has fetched from a damaged cloud has no record and no picture that was never saved."""
         shown = run([self.tidemark, "export", self.work / name, "--to", "-", "--type", TYPE])
         if shown.code != 0:
             return
@@ -234,7 +235,7 @@ class Damaged(served.Served):
         return sorted({path for pattern in FILES[kind][0] for path in self.work.glob(pattern) if path.is_file() and path.stat().st_size > 0})
 
     def damage(self, kind, how, drawn):
-        """Damages a file of a kind; what was done, or nothing where there is no such file."""
+        """Damages a file of a kind. Returns what was done, or `None` where there is no such file."""
         files = self.files(kind)
         if not files:
             return None
@@ -271,7 +272,7 @@ class Damaged(served.Served):
         return f"{path.relative_to(self.work)}: {done}"
 
     def places(self, data):
-        """Where bytes of records' texts are in a file."""
+        """Returns the positions of some bytes within records' texts in a file."""
         found = []
         for text in self.texts:
             at = data.find(text)
@@ -281,7 +282,7 @@ class Damaged(served.Served):
         return found
 
     def examine(self, kind):
-        """Whether an examination finds something. Where it finds nothing, all is as it was."""
+        """Examines what was damaged, and returns how the command ended. A container in which it finds nothing must have its old content."""
         if kind in ("cloud", "cloud-log", "cloud-content", "accounts", "access"):
             ended = run([self.tidemark, "admin", "verify", "--data", self.work / "data"])
         elif kind in ("session", "note"):

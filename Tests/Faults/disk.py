@@ -1,8 +1,8 @@
-"""A disk that loses its power: what files and folders may be like afterwards, from a log of the calls that changed them.
+"""Simulates a disk that loses its power: the state of files and folders afterwards, from a log of the calls that changed them.
 
-What is promised is what POSIX promises: the data of a file are durable once a sync of it that began after they were written has ended; a name is
-durable once its folder was synced; syncfs makes all durable that came before it. What is not durable may have reached the disk or not: in any
-order, by sectors; a rename is there as a whole or not at all. A file whose name is lost is lost.
+The guarantees are those of POSIX. The data of a file are durable once a sync that began after the write has ended. A name is durable once its folder
+was synced. syncfs makes everything before it durable. Any other change may have reached the disk or not, in any order and by sectors, but a rename is
+there as a whole or not at all. A file without a durable name is lost.
 """
 
 import collections
@@ -14,14 +14,14 @@ RECORD = struct.Struct("<IIQQQqIIQ")
 WRITE, TRUNCATE, CREATE, MKDIR, LINK, RENAME, UNLINK, SYNC_BEGIN, SYNC_END, SYNC_ALL_BEGIN, SYNC_ALL_END, MAPPED, SENT = range(1, 14)
 EXCHANGE = 2
 
-# What has become of what was not durable. In all but the first two a seed draws.
+# The fates of changes that were not durable. In all modes but the first two a seed draws.
 MODES = ["dropped", "kept", "cut", "sectors", "names", "data", "lengths"]
 
 Entry = collections.namedtuple("Entry", "entry flags inode folder other_folder offset name other data")
 
 
 def read_log(path):
-    """The entries of a log; one that was being appended when the process was killed is left out."""
+    """Returns the entries of a log, without an entry that was being appended when the process was killed."""
     data, at, found = path.read_bytes() if path.exists() else b"", 0, []
     while at + RECORD.size <= len(data):
         entry, flags, inode, folder, other_folder, offset, name_length, other_length, length = RECORD.unpack_from(data, at)
@@ -36,7 +36,7 @@ def read_log(path):
 
 
 class File:
-    """A file: its durable bytes, and what was done since as (position, entry)."""
+    """A file: its durable bytes, and later changes as (position, entry)."""
 
     def __init__(self, data=b""):
         self.data, self.pending = bytearray(data), []
@@ -63,7 +63,10 @@ def cut(data, length):
 
 
 class Disk:
-    """The files below a folder: as they were, then `replay`, then `lose_power`. `ignores` says which syncs do nothing, by path and entry."""
+    """The files below a folder, as they are when the disk is made. `replay` applies a log to them, and `lose_power` returns what is left.
+
+    `ignores` says by path and entry which syncs do nothing.
+    """
 
     def __init__(self, root, ignores=None):
         self.objects, self.pending, self.position, self.begun, self.ignores = {}, [], 0, collections.defaultdict(list), ignores or (lambda *_: False)
@@ -106,7 +109,7 @@ class Disk:
             self.file(entry.inode).pending.append((self.position, entry))
         elif kind in (CREATE, MKDIR, LINK):
             if kind != LINK:
-                # Numbers of files are used again.
+                # A number can be that of a deleted file.
                 self.objects[entry.inode] = File() if kind == CREATE else Folder()
             self.change_name([self.folder(entry.folder)], ("set", self.folder(entry.folder), entry.name, self.objects.get(entry.inode) or self.file(entry.inode)))
         elif kind == UNLINK:
@@ -126,7 +129,7 @@ class Disk:
         self.pending.append((self.position, folders, change))
 
     def make_durable(self, what, before):
-        """Makes durable what was done before a position: to a file, to a folder's names, or with nothing to all."""
+        """Makes the changes before a position durable: those of a file, of a folder's names, or all if `what` is `None`."""
         for found in self.objects.values() if what is None else [what]:
             if isinstance(found, File):
                 for position, entry in found.pending:
@@ -138,7 +141,7 @@ class Disk:
             for position, folders, change in self.pending:
                 if position < before and (what is None or what in folders):
                     self.rename(change, lambda folder: folder.names)
-                    # A file that has moved is not where it was made, though that folder was not synced.
+                    # A moved file must not also appear at the place where it was created, even if that folder was not synced.
                     if change[0] == "move":
                         later = [each for each in later if self.placed(each[2]) != (id(change[1]), change[2])]
                 else:
@@ -147,7 +150,7 @@ class Disk:
 
     @staticmethod
     def placed(change):
-        """Where a change puts a file."""
+        """Returns the place where a change puts a file, or `None` if it puts none."""
         if change[0] == "set":
             return id(change[1]), change[2]
         return (id(change[3]), change[4]) if change[0] == "move" else None
@@ -177,7 +180,7 @@ class Disk:
     # The end
 
     def lose_power(self, mode, drawn):
-        """A tree of the folder as it is found after the power was lost: names to bytes or trees."""
+        """Returns the folder as it is found after the loss of power: a dictionary of names to bytes or further dictionaries."""
         chance, sector = drawn.choice([0.1, 0.5, 0.9]), drawn.choice([512, 4096])
         positions = [position for position, *_ in self.pending] + [position for found in self.objects.values() if isinstance(found, File) for position, _ in found.pending]
         end = drawn.choice(sorted(positions)) if positions else 0
@@ -200,7 +203,7 @@ class Disk:
                 if mode in ("kept", "data") or (mode == "cut" and position < end):
                     self.change(data, entry)
                 elif mode == "cut" and position == end and entry.entry == WRITE:
-                    # The write that was under way has come as far as some sector.
+                    # A part of the last write has reached the disk, up to some sector.
                     write(data, entry.offset, entry.data[:drawn.randrange(0, len(entry.data) + 1, min(sector, max(1, len(entry.data))))])
                 elif mode == "lengths" and len(data) < (entry.offset if entry.entry == TRUNCATE else entry.offset + len(entry.data)):
                     cut(data, entry.offset if entry.entry == TRUNCATE else entry.offset + len(entry.data))
@@ -227,7 +230,7 @@ class Disk:
 
 
 def build(tree, folder):
-    """Makes a folder with what was found."""
+    """Writes a dictionary of names to bytes or further dictionaries as a folder."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
     for name, found in tree.items():
@@ -240,5 +243,5 @@ def build(tree, folder):
 
 
 def read(folder):
-    """The tree of a folder."""
+    """Returns a folder as a dictionary of names to bytes or further dictionaries."""
     return {path.name: read(path) if path.is_dir() else path.read_bytes() for path in sorted(folder.iterdir())}

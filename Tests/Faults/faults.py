@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Lets each call of a program that changes a file fail, and looks what becomes of it: once, and from then on.
+"""Makes each call of a program that changes a file fail, alone or with all later ones, and checks what the program does.
 
 For each scenario the calls of an undisturbed run are counted (write, sync, truncate, rename, open for writing, map, copy, link, unlink, make a
-folder). Then the n-th call fails with EIO, ENOSPC or EDQUOT, or writes half, for all n with --all, else for some that a seed draws. Each
-time the program has to end with a code of sysexits and to name the file or the cause; what it had acknowledged has to be there; every command has to open
-what is left; and the same again, without a fault, has to end with what an undisturbed run ends with.
+folder). Then the n-th call fails with EIO, ENOSPC or EDQUOT, or writes only half: for all n with --all, otherwise for some that a seed draws.
+
+Each time the program must end with a code of sysexits and name the file or the cause. Everything that it had acknowledged must be there. Every
+command must open what is left. The same commands, repeated without a fault, must end with the state of an undisturbed run.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import shutil
 import tempfile
 import time
 
-import preload  # Says where the next one is.
+import preload  # Adds the folders of the next imports to sys.path.
 import killing
 import scenarios
 import served
@@ -27,7 +28,7 @@ ALL = [scenarios.Import, scenarios.ScaledImport, scenarios.Save, scenarios.Delet
        scenarios.Download, scenarios.SignOut, *served.ALL]
 CODES = {0, 65, 66, 69, 71, 73, 74, 75}
 CAUSE = re.compile(r"No space left|enough space|Input/output error|disk I/O error|is full|uota|unable to open|no space is left|annot allocate|out of memory|I/O", re.I)
-# What has to open whatever is left; those that examine are looked at apart.
+# Commands that must open whatever is left. verify and the like are treated separately.
 COMMANDS = [["records"], ["records", "--type", scenarios.TYPE], ["history"], ["store", "info"], ["status"], ["schema", "show"], ["assets", "list"], ["events"],
             ["conflicts"], ["quarantine", "list"], ["permissions"], ["index", "list"], ["refused"], ["export", "--type", scenarios.TYPE, "--to", "-"], ["assets", "clean", "--dry-run"]]
 
@@ -46,7 +47,7 @@ class Sweep:
         self.wrong, self.kinds = [], collections.Counter()
 
     def measure(self):
-        """The calls of an undisturbed run, by class, and what it ends with."""
+        """Counts the calls of an undisturbed run by class, and keeps its final state."""
         self.scenario.start()
         ended = self.scenario.run(self.preload.environment(classes=self.classes))
         self.calls, self.counts, _ = self.preload.read()
@@ -60,7 +61,7 @@ class Sweep:
         self.scenario.finish()
 
     def all_points(self):
-        # The class of the n-th call is known when it fails: kinds that it doesn't have are left out then.
+        # The class of the n-th call is unknown until it fails. A kind of fault that the class does not have is then not reached.
         return [(at, kind, sticky) for at in range(1, self.calls + 1) for kind in self.kinds_of_fault for sticky in (False, True)]
 
     def some_points(self, count):
@@ -106,14 +107,14 @@ class Sweep:
             raise Wrong(f"the message names neither file nor cause: {ended}")
 
     def open(self, ended):
-        """Opens what is left, in an order that differs from point to point."""
+        """Opens what is left with some commands, in an order that differs between points."""
         words = list(COMMANDS)
         self.drawn.shuffle(words)
         for container, was_there in self.scenario.containers():
             allowed = (0,) if was_there else (0, 64, 66, 73)
             for each in words if self.options.all_commands else words[:2]:
                 opened = scenarios.run(command(self.options.tidemark, each, container))
-                # What says that something is not in sync says so.
+                # `status` ends with 75 where something is not in sync.
                 if opened.code not in allowed and not (each == ["status"] and opened.code == 75) and "has no record type" not in opened.errors:
                     raise Wrong(f"after it ended with {ended.code} ({ended.errors.strip()[-300:]}), {opened}")
             examined = scenarios.run([self.options.tidemark, "verify", container])
@@ -129,7 +130,7 @@ class Sweep:
             except Wrong as error:
                 replay = f"--scenario {self.scenario.name} --at {at} --kind {kind}{' --sticky' if sticky else ''}"
                 self.wrong.append((self.where, replay, str(error)))
-                # The same again and again is counted, and shown at the end.
+                # Repeated problems are only counted, and shown at the end.
                 kind_of = re.sub(r"[0-9a-f]{4,}|[0-9]+|/\S*/|--\S+", "", str(error).splitlines()[-1] if "ended with 0" not in str(error) else str(error)[:80])[:120]
                 self.kinds[kind_of] += 1
                 if self.kinds[kind_of] > 3 or (self.options.control and len(self.wrong) > 1):

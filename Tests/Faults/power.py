@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""Cuts the power of a program at its n-th call that changes a file, and looks what is found on the disk.
+"""Simulates a loss of power at the n-th call of a program that changes a file, and checks what is found on the disk.
 
-Each run is killed at a call that a seed draws, or ends; all its calls are in a log. From the log a disk is made that has what was synced, and of
-the rest nothing, all, what came before some moment with the write that was under way torn, any sectors of 512 or 4096 bytes, names without data,
-data without names, or lengths without data. There every command has to open the containers, `tidemark verify` has to find them whole, what was
-acknowledged has to be there, a batch as a whole or not at all, and the same again has to end with what an undisturbed run ends with.
+Each run is killed at a call that a seed draws, or runs to its end. All its calls are logged. From the log disks are made that have everything that
+was synced. Of the other changes a disk has none, all, those before some moment with a torn last write, any sectors of 512 or 4096 bytes, names
+without data, data without names, or lengths without data.
 
-With --ended, each scenario runs once to its end, and all that was not synced is lost, so that what is found does not depend on a seed.
+On each disk every command must open the containers, and `tidemark verify` must find them whole. Everything that was acknowledged must be there, and
+each batch as a whole or not at all. The same commands, repeated, must end with the state of an undisturbed run.
 
-With --resumed, a scenario that has a switch is killed behind it, before it is durable. The same is done again, with the power on, and then all is lost
-that neither of the two has synced.
+With --ended, each scenario runs once to its end, and everything that was not synced is lost. The result then does not depend on a seed.
 
-With --control, syncs of the write-ahead log, of file systems or of folders do nothing on the disk: this has to be found out.
+With --resumed, a scenario that has a switch is killed after the switch and before the switch is durable. The scenario is repeated with the power on.
+Then everything is lost that neither of the two runs has synced.
+
+With --control, syncs of the write-ahead log, of file systems or of folders do nothing on the disk, which has to be detected.
 """
 
 import argparse
@@ -31,7 +33,8 @@ import served
 from scenarios import Wrong
 
 ALL = faults.ALL
-# Which syncs a control leaves out (by the path, whether it is syncfs, whether it is a folder), the scenario that has to find it out, and by what.
+# Each control: the syncs that it leaves out (by the path, whether it is syncfs, and whether it is a folder), the scenario that has to detect it, and
+# the message that must appear.
 CONTROLS = {
     "log": (lambda path, whole, is_folder: path.endswith("-wal"), scenarios.Save, "acknowledged"),
     "served-log": (lambda path, whole, is_folder: path.endswith("-wal"), served.Serving, "acknowledged"),
@@ -50,7 +53,7 @@ class Cuts:
         self.wrong = []
 
     def measure(self):
-        """The calls of an undisturbed run, what there is after each command, and in the end; the log must tell of all that was changed."""
+        """Measures an undisturbed run: its calls, and the states after each command and at the end. Checks that the log has all changes."""
         scenario = self.scenario
         scenario.start()
         self.preload.log.unlink(missing_ok=True)
@@ -72,7 +75,7 @@ class Cuts:
         scenario.finish()
 
     def compare(self, logged, real, path):
-        """What is on the disk if all has reached it is what there is, or the library has not seen all calls."""
+        """Checks that a disk with all logged changes is equal to the real one. Otherwise the library has missed a call."""
         if sorted(logged) != sorted(real):
             raise Wrong(f"the log tells of other files than there are in {path or '.'}: {sorted(set(logged) ^ set(real))}")
         for name, one in logged.items():
@@ -82,7 +85,7 @@ class Cuts:
                 raise Wrong(f"the log tells of another content of {path}/{name}: {len(one):,} and {len(real[name]):,} bytes")
 
     def run_one(self, at, modes):
-        """Kills a run at a call, and looks at some disks that may be left."""
+        """Kills a run at a call, and checks some of the disks that may be left."""
         scenario = self.scenario
         scenario.start()
         self.preload.log.unlink(missing_ok=True)
@@ -91,7 +94,7 @@ class Cuts:
         self.look(before, acknowledged, modes)
 
     def resume(self, modes):
-        """Kills a run between its switch and the sync of that, does the same again, and looks at some disks that may be left."""
+        """Kills a run between its switch and the switch's sync, repeats it, and checks some of the disks that may be left."""
         name, number, lacking = self.scenario.switch
         syncs = [index for index, path in enumerate(self.synced, 1) if pathlib.Path(path).name == name]
         first, second = syncs[number - 1], 0
@@ -102,19 +105,19 @@ class Cuts:
         self.look(before, acknowledged, modes)
 
     def run_resumed(self, first, second):
-        """Kills two runs, each at one of its syncs, or lets the second end; the disk before, and how many commands were acknowledged."""
+        """Kills two runs, each at one of its syncs; the second one ends by itself if `second` is 0. Returns the disk before, and the number of acknowledged commands."""
         scenario = self.scenario
         scenario.start()
         self.preload.log.unlink(missing_ok=True)
         before = disk.Disk(scenario.root(), self.ignores)
-        # A command of several processes ends with all of them.
+        # All processes of a command are killed together.
         ends = [scenario.run_until_killed(self.preload.environment(at, "KILL", sticky=True, classes=["sync"], logs=True)) for at in (first, second)]
         if ends[0]:
             raise Wrong(f"it was not killed at its sync {first}")
         return before, ends[1]
 
     def look(self, before, acknowledged, modes):
-        """Looks at some disks that may be left, of what there was before and what the log says."""
+        """Checks some of the disks that may be left after the logged calls. `before` is the disk before them."""
         scenario = self.scenario
         before.replay(disk.read_log(self.preload.log))
         self.ended += acknowledged is not None and acknowledged >= len(self.states) - 1
@@ -152,7 +155,6 @@ class Cuts:
     def run(self, runs):
         began = last = time.monotonic()
         for number in range(1, runs + 1):
-            # One run in five comes to its end: then all of it is acknowledged.
             seed = self.options.one if self.options.one is not None else self.drawn.getrandbits(32)
             self.one(seed)
             if time.monotonic() - last > 20:
@@ -164,6 +166,7 @@ class Cuts:
               f"{time.monotonic() - began:.0f} s", flush=True)
 
     def one(self, seed):
+        """Does one run. One run in five ends by itself, so that everything in it is acknowledged."""
         drawn, self.drawn = self.drawn, random.Random(seed)
         at = self.calls + 1000 if self.options.ended or self.drawn.random() < 0.2 else self.drawn.randrange(1, self.calls + 1)
         modes = ["dropped", "names"] if self.options.ended or self.options.resumed else self.drawn.sample(disk.MODES, self.scenario.disks_of_run)

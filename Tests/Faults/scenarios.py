@@ -1,7 +1,7 @@
-"""What a program does while its files go wrong: each scenario has a beginning, commands, what they have acknowledged, and an end.
+"""Scenarios for faults of files: each has a beginning, commands, the results that these acknowledge, and an end.
 
-A scenario works in the folder `work`, which is a copy of its `template` each time. `run` does the work, with an environment in which the
-preloaded library lets calls fail or records them; `repeat` does it again without; `state` is a digest of all that a reader can see.
+A scenario works in the folder `work`, which is copied from its `template` each time. `run` does the work in an environment in which the preloaded
+library makes calls fail or logs them. `repeat` does the work again without the library. `state` is a digest of all that a reader can see.
 """
 
 import hashlib
@@ -16,11 +16,11 @@ from acknowledged import Wrong
 
 JOURNAL = pathlib.Path(__file__).resolve().parents[2] / "Examples/journal/journal.jsonl"
 TYPE = "Destination"
-# Two of its records.
+# Two records of the journal.
 NAMES = ["c71054b9-8c7a-4910-b202-192af0305268", "36841ff0-a9a3-4f27-b622-58338cbc2c0a"]
-# What is mapped, and written without a call: it is logged with the next call, so its last changes are not.
+# Mapped files are written without a call. They are logged with the next call, so their last changes are missing from a log.
 UNLOGGED = ("-shm",)
-# A command that hangs has not failed properly.
+# The seconds within which a command must end.
 LONGEST = 90
 
 
@@ -39,7 +39,7 @@ class Ended:
 
 
 def run(command, added=None, given=None):
-    """Runs a command to its end, however it ends."""
+    """Runs a command until it ends, with any exit code."""
     command = [str(word) for word in command]
     try:
         ended = subprocess.run(command, input=given, capture_output=True, text=True, errors="replace", env=preload.environment(added or {}), timeout=LONGEST)
@@ -49,7 +49,7 @@ def run(command, added=None, given=None):
 
 
 def well(command, given=None, codes=(0,)):
-    """Runs a command that has to end well; what it prints."""
+    """Runs a command that must end with one of some codes, and returns what it prints."""
     ended = run(command, given=given)
     if ended.code not in codes:
         raise Wrong(str(ended))
@@ -57,24 +57,24 @@ def well(command, given=None, codes=(0,)):
 
 
 class Scenario:
-    """A scenario over containers. `commands` are run one after the other until one fails."""
+    """A scenario over containers. Its `commands` are run one after the other until one fails."""
 
     name, about = "", ""
-    # What is not made by the commands is there before and after each fault.
+    # The containers that the commands make. All others exist before and after each fault.
     made = ()
-    # Whether the same is right again after it was done: a backup overwrites nothing.
+    # Whether the commands can be repeated after they have succeeded. A backup, for example, overwrites nothing.
     is_repeatable = True
-    # Whether files that nobody needs are a problem.
+    # Whether superfluous files are a problem.
     is_strict = True
-    # The name of a folder, which of its syncs makes durable what counts from then on, and how many of its last syncs a run lacks that goes on with
-    # what one has left that was killed before that sync; none where the run ends.
+    # The switch of the scenario: the name of a folder, and the number of its sync that makes the switch durable. The third value is how many
+    # of its last syncs the repeated run lacks. With 0 the repeated run ends by itself.
     switch = None
 
     def __init__(self, tools, folder):
         self.tools, self.tidemark, self.template, self.work = tools, tools.tidemark, folder / "template", folder / "work"
 
     def prepare(self):
-        """Fills the template; it is then where the work will be."""
+        """Fills the template. It is filled in `work`, and so at the path that containers have later."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self.fill()
@@ -82,7 +82,7 @@ class Scenario:
         self.work.rename(self.template)
 
     def root(self):
-        """The folder whose files go wrong, or lose what was not synced."""
+        """The folder whose files fail, or lose what was not synced."""
         return self.work
 
     def start(self):
@@ -96,7 +96,7 @@ class Scenario:
         raise NotImplementedError
 
     def run(self, added):
-        """The first command that does not end with 0, or the last."""
+        """Runs the commands, and returns how the first failing one ended, or the last."""
         for command in self.commands():
             ended = run(command, added)
             if ended.code != 0:
@@ -108,18 +108,18 @@ class Scenario:
             well(command)
 
     def finish(self):
-        """Ends what the scenario has started."""
+        """Stops what the scenario has started."""
 
     def check(self):
-        """Compares what is left with what was acknowledged, as far as the scenario knows of any before its end."""
+        """Compares what is left with what was acknowledged, in scenarios where that is known before the end."""
 
     def only_strays(self, text):
-        """Whether an examination has found nothing but files that nobody needs."""
+        """Whether the output of an examination names only superfluous files."""
         problems = [line for line in text.splitlines() if line.strip() and not line.startswith("Verified") and not line.startswith("tidemark:")]
         return all("staging" in line or "stray" in line.lower() or "no record" in line for line in problems)
 
     def containers(self):
-        """The containers that are there, and whether they were there before."""
+        """Returns the existing containers, each with whether it existed before."""
         return [(path, path.name not in self.made) for path in sorted(self.work.glob("*.tidemark")) if path.name not in self.ignored()]
 
     def ignored(self):
@@ -128,13 +128,13 @@ class Scenario:
     def state(self):
         return " ".join(f"{path.name}={self.content(path)}" for path, _ in self.containers())
 
-    # After a cut of the power
+    # After a loss of power
 
-    # How many disks are made of one run: where a server is part of it, its state is that of one moment.
+    # How many disks are made from one run. With a server they are few, because its state is that of one moment.
     disks_of_run = 3
 
     def run_until_killed(self, added):
-        """How many commands were acknowledged: those that ended well, and one that has printed its result."""
+        """Returns the number of acknowledged commands: those that have succeeded, and one that had printed its result when it was killed."""
         for number, command in enumerate(self.commands()):
             ended = run(command, added)
             if ended.code != 0:
@@ -142,11 +142,11 @@ class Scenario:
         return number + 1
 
     def finish_cut(self):
-        """Ends what goes on while the files are exchanged, except what was not cut."""
+        """Stops processes while the files are exchanged, except those that did not lose their power."""
         self.finish()
 
     def states_of_steps(self):
-        """What there is before the commands and after each of them."""
+        """Returns the states before the commands and after each of them."""
         self.start()
         found = [self.state_after_cut()]
         for command in self.commands():
@@ -155,7 +155,7 @@ class Scenario:
         return found
 
     def state_after_cut(self):
-        """What there is, with what is left over; or nothing, where that is not known before the end."""
+        """Returns the state, superfluous files included, or `None` where it can't be known before the end."""
         self.is_strict = False
         try:
             return self.state()
@@ -170,15 +170,15 @@ class Scenario:
             self.repeat()
 
     def state_at_once(self):
-        """What is there when the commands have ended well, before anything else is done."""
+        """Returns the state directly after the commands have succeeded."""
         return self.state()
 
     def content(self, container):
-        """A digest of a container's records and assets, which have to be whole."""
+        """Returns a digest of a container's records and assets, which must be whole."""
         examined = run([self.tidemark, "verify", container])
         if examined.code != 0 and (self.is_strict or examined.code != 1 or not self.only_strays(examined.output + examined.errors)):
             raise Wrong(str(examined))
-        # An asset has another name where it came from the cloud first.
+        # The name of an asset differs between containers if it came from the cloud.
         assets = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (container / "assets").glob("*/*")}
         lines = well([self.tidemark, "export", container, "--to", "-", "--type", TYPE]).splitlines()
         lines = [re.sub(r'"asset:([^"]+)"', lambda match: f'"{assets[match[1]]}"', line) for line in lines]
@@ -188,12 +188,12 @@ class Scenario:
 
     @staticmethod
     def named(record):
-        """A record with its name: only the container that imported the type knows the field of names, and leaves out the type."""
+        """Returns a record with its name. Only the container that has imported the type has names in a field, and without the type."""
         name = record.pop("id", None) or record.pop("_name")
         return record | {"_name": name.removeprefix(f"{TYPE}:")}
 
     def common(self, containers):
-        """The records that all containers have, with their pictures; of earlier pictures, each has those that it has seen."""
+        """Returns the records of all containers, which must be equal, with their current pictures. Older pictures may differ."""
         found = {path.name: self.content(path).split()[0] for path, _ in containers}
         if len(set(found.values())) != 1:
             raise Wrong(f"the containers differ: {found}")
@@ -204,7 +204,7 @@ class Scenario:
 
 
     def imported_plain(self, container):
-        """Without pictures: what makes these durable makes all else durable, too."""
+        """An import without pictures. Syncs of pictures would make everything else durable as well."""
         return [self.tidemark, "import", JOURNAL, "--into", container, "--type", TYPE, "--id", "id"]
 
 
@@ -215,12 +215,12 @@ class Import(Scenario):
         return [self.imported(self.work / "a.tidemark", "--json", "--resume")]
 
     def state_after_cut(self):
-        # A container that is not there, or in which nothing is yet, has no records.
+        # A container that does not exist, or has no type yet, has no records.
         shown = run([self.tidemark, "records", self.work / "a.tidemark", "--type", TYPE])
         return super().state_after_cut() if shown.code == 0 else "none"
 
     def is_possible(self, found, states, acknowledged):
-        """Batches are there as a whole; verify has found their pictures."""
+        """Whether only whole batches are there. That their pictures are there, verify has checked."""
         return found == states[-1] if acknowledged else found == "none" or int(re.search(r"=(\d+):", found)[1]) % 8 == 0
 
 
@@ -304,7 +304,7 @@ class Move(Scenario):
         return [[self.tidemark, "store", "move", self.work / "a.tidemark", self.work / "moved.tidemark"]]
 
     def containers(self):
-        # Where it is before, and where it is afterwards; a folder with a note where it was.
+        # The container is at its old place or at the new one. The old place may still have a folder with a note.
         found = super().containers()
         return [(path, False) for path, _ in found if (path / "private.sqlite").exists() or len(found) == 1]
 
@@ -316,7 +316,7 @@ class Move(Scenario):
 
 class MoveKeeping(Move):
     name, about = "move-keep", "moves a container to another folder, and keeps the old files"
-    # The first sync of the old folder is that of the notice that is to become the description, the second that of the switch.
+    # In the old folder the first sync makes the notice durable that is to replace the description. The second makes the switch durable.
     switch = ("a.tidemark", 2, 0)
 
     def commands(self):
@@ -326,7 +326,7 @@ class MoveKeeping(Move):
         return [(self.work / name, False) for name in ("a.tidemark", "moved.tidemark") if (self.work / name).exists()]
 
     def state(self):
-        """At which of the two places the container is; it has to be at one."""
+        """Returns the one place where the container is, with its content."""
         found = [path for path, _ in self.containers() if run([self.tidemark, "records", path]).code == 0]
         if len(found) != 1:
             raise Wrong(f"the container is at {len(found)} places: {[path.name for path in found]}")
@@ -347,7 +347,7 @@ class MoveBack(MoveKeeping):
 
 class DamagedLog(Scenario):
     name, about = "damaged-log", "saves records beside a log that is damaged, of which a copy is kept"
-    # The second sync of the folder comes when the log is written over. Nothing that a later run does is durable.
+    # The second sync of the folder comes when the log is overwritten. The repeated run makes nothing durable.
     switch = ("a.tidemark", 2, 99)
 
     def save(self, number):
@@ -358,12 +358,12 @@ class DamagedLog(Scenario):
         well(self.save(1))
         log = self.work / "a.tidemark" / "private.sqlite-wal"
         data = bytearray(log.read_bytes())
-        # In the first page, behind the headers of the log and of the frame.
+        # This byte is in the first page, after the headers of the log and of the frame.
         data[61] ^= 1
         log.write_bytes(data)
 
     def commands(self):
-        # The first one is refused, and says so; the next one goes on with what is left.
+        # The first save is refused and reports the damage. The second continues with what is left.
         return [["/bin/sh", "-c", '"$@"; "$@"', "sh", *self.save(2)]]
 
     def containers(self):
@@ -374,7 +374,7 @@ class DamagedLog(Scenario):
         return " ".join(f"{path.name}:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}" for path in sorted(copies))
 
     def state(self):
-        # An examination names the copy: the records are looked at by themselves.
+        # verify would report the copy of the log as a problem, so the records are read by an export.
         lines = sorted(well([self.tidemark, "export", self.work / "a.tidemark", "--to", "-", "--type", TYPE]).splitlines())
         return f"{len(lines)}:{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:16]} {self.state_after_cut()}"
 
@@ -389,13 +389,13 @@ class Export(Scenario):
         return [[self.tidemark, "export", self.work / "a.tidemark", "--type", TYPE, "--to", out / "journal.jsonl", "--assets", out / "pictures"]]
 
     def is_possible(self, found, states, acknowledged):
-        # Until it is done, some files are there.
+        # Before the export is complete, it may have any of its files.
         return found == states[-1] if acknowledged else found.split()[:2] == states[0].split()[:2]
 
     def state(self):
         digest = hashlib.sha256()
         for path in sorted((self.work / "out").glob("**/*")):
-            # A file that is still being written has such a name; where nothing can be removed any more, it stays.
+            # A file that is being written has such a name. It stays if nothing can be removed any more.
             if path.is_file() and not (path.name.startswith(".") and path.name.endswith(".tmp")):
                 digest.update(str(path.relative_to(self.work)).encode() + path.read_bytes())
         return f"{super().state()} {digest.hexdigest()[:16]}"
@@ -454,7 +454,7 @@ class Download(DirectorySync):
         return Scenario.states_of_steps(self)
 
     def state_after_cut(self):
-        """How many contents are here, all of which have to be what the container says."""
+        """Returns the output of verify, which counts the contents. All must be as the container says."""
         examined = run([self.tidemark, "verify", self.work / "b.tidemark"])
         if examined.code != 0 and not (examined.code == 1 and self.only_strays(examined.output + examined.errors)):
             raise Wrong(str(examined))
@@ -464,7 +464,7 @@ class Download(DirectorySync):
 class SignOut(Scenario):
     name, about = "sign-out", "signs a container out, whose records, of which the cloud has none, are set aside"
     is_repeatable = False
-    # The first sync of the container's folder is that of the folder for what is set aside.
+    # The first sync of the container's folder makes the quarantine's folder durable.
     switch = ("a.tidemark", 1, 0)
 
     def fill(self):
@@ -475,17 +475,17 @@ class SignOut(Scenario):
         return [[self.tidemark, "account", "sign-out", self.work / "a.tidemark"]]
 
     def state(self):
-        """What is in the container, and what is set aside; the records have to be at one of the two places."""
+        """Returns the records of the container, and those that are set aside."""
         kept = sorted((self.work / "a.tidemark" / "quarantine").glob("*/quarantine.json"))
         before, self.is_strict = self.is_strict, False
         try:
-            # Contents that are removed without a sync come back, and nobody needs them.
+            # Removed contents reappear if their removal was not synced. Nothing needs them.
             records = self.content(self.work / "a.tidemark").split()[0]
-            # What was set aside by a command that did not end is set aside twice.
+            # Records can be set aside twice if the first command did not end.
             return f"{records} {sorted({self.content(path.parent / 'records.tidemark') for path in kept})}"
         finally:
             self.is_strict = before
 
     def is_possible(self, found, states, acknowledged):
-        # Until it is done, the records are in the container, whatever is set aside by then.
+        # Until the command has ended, the records are in the container, whether or not they are also set aside.
         return found == states[-1] or not acknowledged and found.split()[0] == states[0].split()[0]

@@ -1,4 +1,4 @@
-"""Scenarios with a server: devices that synchronise through it while their files go wrong, and the server whose own files do."""
+"""Scenarios with a server: devices whose files fail while they synchronise through it, and a server whose own files fail."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ ZONE = {"zoneName": "proof"}
 
 
 class Server(start_server.Server):
-    """A server that may end before it listens: then its port is nothing."""
+    """A server that may end before it listens. Its port is then `None`."""
 
     def wait_for_port(self):
         try:
@@ -29,14 +29,14 @@ class Server(start_server.Server):
 
 
 class Served(Scenario):
-    """A scenario with a cloud behind a server, whose port is the same each time: the containers know it."""
+    """A scenario with a cloud behind a server. The port is always the same, because the containers know it."""
 
     def __init__(self, tools, folder):
         super().__init__(tools, folder)
         self.port, self.server = start_server.free_port(), None
 
     def serve(self, added=None):
-        # Its log and the file with its port are beside the work: what happens to the work's files does not happen to them.
+        # The server's log and the file with its port are outside of `work`, so that no fault meets them.
         self.server = Server(self.tools.server, self.work.parent, self.work / "data", *OPTIONS, port=self.port, environment=added)
 
     def finish(self):
@@ -86,7 +86,7 @@ class Sending(Served):
         self.serve()
         return super().run_until_killed(added)
 
-    # Only the device's power is cut: the server is what it was at that moment, so each run has one disk.
+    # Only the device loses its power. The server keeps the state of one moment, so each run gives one disk.
     disks_of_run = 1
 
     def root(self):
@@ -147,7 +147,7 @@ class Fetching(BothWays):
 
 
 class Serving(Served):
-    """Requests one after the other: what got 200 is compared, and in the end all are done."""
+    """Requests one after the other. Acknowledged changes are compared afterwards, and at the end all requests must have been done."""
 
     name, about = "serve", "a server answers requests that save records and assets"
 
@@ -155,7 +155,7 @@ class Serving(Served):
         self.token = self.server.sign_in(self.account)["token"]
 
     def steps(self):
-        """Requests that may be sent again, as (name, function of a link)."""
+        """Returns requests that may be repeated, as (name, function of a link, numbers of the records afterwards)."""
         drawn = random.Random(5)
         records = [f"r{number}" for number in range(12)]
 
@@ -167,7 +167,7 @@ class Serving(Served):
             fields = {"number": {"value": number, "type": "INT64"}, "text": {"value": f"{name} {number} " + "x" * 900, "type": "STRING"}} | more
             return {"operationType": kind, "record": {"recordName": name, "recordType": "Proof"} | ({"fields": fields} if kind != "forceDelete" else {})}
 
-        # One content is sent as devices send it, the other one as browsers do: to an address that the server gives out.
+        # One content is sent like devices do. The other is sent like browsers do, to an address that the server gives out.
         contents = {"image": drawn.randbytes(120_000), "photo": drawn.randbytes(40_000)}
         images, paths = {}, {}
         for field, content in contents.items():
@@ -196,7 +196,7 @@ class Serving(Served):
         ]
 
     def demand(self, link, method, path, body, headers=None):
-        """Whether the server has acknowledged a request."""
+        """Sends a request. Returns `None` if the server acknowledges it, otherwise the refusal."""
         status, data = link.ask(method, path, body, headers)
         if status != 200:
             return f"{status} {data[:300]!r}"
@@ -217,7 +217,7 @@ class Serving(Served):
             return Ended(shown, server.process.returncode, "", server.log.read_text(errors="replace"))
         link, refusal = self.link(), ""
         for name, step, after in self.steps():
-            # What goes wrong once goes well when it is sent again; else nobody goes on.
+            # A failed request is repeated, twice at most. If that does not help, the run ends.
             for _ in range(3):
                 found = self.attempt(link, step)
                 if found is None:
@@ -254,7 +254,7 @@ class Serving(Served):
             return f"no answer: {error!r}"
 
     def check(self):
-        """Starts the server again, and compares with what was acknowledged."""
+        """Starts the server again, and compares its records with the acknowledged ones."""
         self.serve()
         if self.server.port is None:
             raise Wrong(f"the server does not start any more: {self.server.log.read_text(errors='replace')[-1500:]}")
@@ -271,7 +271,7 @@ class Serving(Served):
         link.close()
 
     def was_overtaken(self, name, number):
-        """Whether a later request, which was not answered, was done all the same."""
+        """Whether a later request without an answer has been done and explains the number."""
         return any(name in after and after[name] == number for step, _, after in self.steps() if step not in self.named)
 
     def numbers(self, link):
@@ -291,7 +291,7 @@ class Serving(Served):
         link = self.link()
         for name, step, _ in self.steps():
             found = step(link)
-            # A zone or a record that is there already, from before the fault.
+            # A zone or a record may exist already, from before the fault.
             if found is not None and not any(word in found for word in ("EXISTS", "CONFLICT", "already")):
                 raise Wrong(f"repeated, {name} ends with {found}")
         link.close()
@@ -330,7 +330,7 @@ class Serving(Served):
 
 
 class CloudBackup(Scenario):
-    """A cloud without a server: its files alone."""
+    """A cloud in a directory, without a server."""
 
     name, about, is_repeatable = "admin-backup", "backs up the directory of a cloud", False
 
@@ -343,7 +343,7 @@ class CloudBackup(Scenario):
         return [[self.tidemark, "admin", "backup", self.work / "backup", "--data", self.work / "data"]]
 
     def state(self):
-        # What a killed backup has left, the next one removes.
+        # The next backup removes what a killed one has left.
         places = [name for name in ("data", "backup", "restored") if (self.work / name).exists()]
         return f"{super().state()} " + ", ".join(f"{name}: {self.examined(name)}" for name in places)
 
@@ -354,7 +354,7 @@ class CloudBackup(Scenario):
 
     @staticmethod
     def compare_manifest(backup):
-        """Compares the databases of a backup with its list of them, by which it is restored."""
+        """Compares the databases of a backup with the digests in its manifest."""
         try:
             for file in json.loads((backup / "backup.json").read_text())["files"]:
                 if hashlib.sha256((backup / file["path"]).read_bytes()).hexdigest() != file["sha256"]:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Plants faults in a copy of the project, one at a time, and looks whether the tests notice.
+"""Plants faults in a copy of the project, one at a time, and checks whether the tests notice them.
 
-A mutant is one line that is changed by an operator (operators.py), in the code of a rule (rules.py); the same seed draws the same mutants. For each the
-copy is built, the suites are run that are likely to catch it, and then all. What came of it is written to a file, from which the next run goes on:
-caught (by which suites), survived, unbuildable, or timeout, which counts as caught: the tests did not end.
+A mutant is one line that an operator (operators.py) has changed in the code of a rule (rules.py). The same seed draws the same mutants. For each one
+the copy is built, and the suites that are likely to catch the mutant are run, then all suites. The result is written to a file, from which the next
+run continues: caught (with the suites), survived, unbuildable, or timeout. A timeout counts as caught.
 
     Tests/Mutants/mutants.py --list                  # what would be planted
     Tests/Mutants/mutants.py --rule merge --count 20
@@ -37,12 +37,12 @@ import switches
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ["swift", "build", "--build-tests"]
 AT_ONCE = ["--experimental-maximum-parallelization-width", "32"]
-# A mutant whose tests take longer than this hangs.
+# Seconds after which a build or a run of tests counts as hanging.
 LONGEST = {"build": 3600, "first": 900, "all": 3600}
 
 
 def found(rule, listed):
-    """All mutants of a rule, in the order of its files."""
+    """Yields all mutants of a rule, in the order of its files."""
     description = rules.RULES[rule]
     names = description.get("operators", operators.GENERAL)
     for path in listed:
@@ -74,7 +74,7 @@ def planted():
 
 
 def draw(count, seed, chosen):
-    """As many mutants of each rule, spread over its files and operators; the rules in turn, so that a run that is ended has judged some of each."""
+    """Draws the same number of mutants for each rule, spread over its files and operators. The rules take turns, so that an interrupted run has judged some of each."""
     listed = subprocess.run(["git", "ls-files", "Sources", "CSupport"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     drawn = []
     for index, rule in enumerate(chosen):
@@ -97,7 +97,7 @@ def draw(count, seed, chosen):
 
 
 def run(command, folder, seconds, log, environment=None):
-    """The code that a command ended with; None where it did not end in time. All that it starts ends with it."""
+    """Runs a command, and returns its exit code, or `None` if it did not end in time. In that case its whole session is killed."""
     with open(log, "wb") as output:
         process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
                                    env=os.environ | {"SWIFT_BACKTRACE": "enable=no"} | (environment or {}))
@@ -110,7 +110,7 @@ def run(command, folder, seconds, log, environment=None):
 
 
 def failed_tests(log):
-    """The names of tests that have failed, as the log has them; at most ten."""
+    """Returns the names of failed tests in a log, ten at the most."""
     names = []
     for line in pathlib.Path(log).read_text(errors="replace").split("\n"):
         for mark in ("✘ Test ", "failed: "):
@@ -132,7 +132,7 @@ class Workshop:
         return ["flock", "-o", str(self.options.lock), *command] if self.options.lock else command
 
     def prepare(self, builds):
-        """Makes the copy, of what is committed, and builds it once."""
+        """Makes the copy from what is committed, and builds it once."""
         if self.options.inplace:
             self.folder = ROOT
             if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT).returncode != 0:
@@ -145,7 +145,7 @@ class Workshop:
         if builds and self.build() != 0:
             sys.exit(f"mutants: the copy can't be built as it is; {self.log} says why")
         if self.options.together and not self.options.bundle:
-            # Run by itself: of two 'swift test' in one folder the second waits for the first.
+            # The tests' program is run directly, because a second 'swift test' in the same folder waits for the first.
             bundle = self.folder / ".build/debug/tidemarkPackageTests.xctest"
             self.options.bundle, self.options.at_once = (bundle, self.options.at_once) if bundle.is_file() else (None, 1)
 
@@ -166,14 +166,14 @@ class Workshop:
                 sys.exit(f"mutants: the mutants can't be built together; {self.log} says why")
 
     def suites(self):
-        """The suites of all tests, but those that are left out."""
+        """Returns the suites of all tests, without those that are left out."""
         command = [str(self.options.bundle), "--testing-library", "swift-testing", "--list-tests"] if self.options.bundle else ["swift", "test", "list", "--skip-build"]
         listed = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=True).stdout
         names = sorted({match[1] for match in re.finditer(r"^(\w+\.\w+)/", listed, re.M)})
         return [name for name in names if not (self.options.skip and re.search(self.options.skip, name))]
 
     def find_reached(self, plan):
-        """Runs each suite without a mutant. Returns, for each, its seconds and the mutants that it comes to."""
+        """Runs each suite without a mutant. Returns each suite's seconds and the mutants that it reaches."""
         place = self.options.folder / "reached.json"
         commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=self.folder, capture_output=True, text=True, check=True).stdout.strip()
         kept = json.loads(place.read_text()) if place.exists() else {}
@@ -198,7 +198,7 @@ class Workshop:
         with concurrent.futures.ThreadPoolExecutor(self.options.at_once) as pool:
             for name, found in pool.map(look, names):
                 if "failed" in found:
-                    # What fails without a mutant says nothing of one.
+                    # A suite that fails without a mutant can't show anything about one.
                     print(f"{name} fails without a mutant: {found['failed']}", flush=True)
                     continue
                 known[name] = found
@@ -206,7 +206,7 @@ class Workshop:
         return known
 
     def judge_chosen(self, number, mutant, suites):
-        """Runs the suites that come to one of the mutants that are planted, the shortest first, until one fails."""
+        """Runs the suites that reach one of the planted mutants, the shortest first, until one fails."""
         began = time.monotonic()
         environment = {"TIDEMARK_MUTANT": str(number)}
         log = self.options.folder / f"log-{number}"
@@ -224,7 +224,7 @@ class Workshop:
         return {"state": state, "by": by, "suites": stage, "seconds": round(time.monotonic() - began)}
 
     def test(self, pattern, kind, log=None, environment=None):
-        """(what came of it, the tests that failed)."""
+        """Runs the suites of a pattern, and returns the result and the names of the tests that failed."""
         log = log or self.log
         command = ["swift", "test", "--skip-build", *AT_ONCE, *(["--filter", pattern] if pattern else [])]
         if self.options.bundle:
@@ -235,7 +235,7 @@ class Workshop:
         return ("survived" if code == 0 else "caught"), failed_tests(log)
 
     def run_command(self, command):
-        """Runs tests that build what they need."""
+        """Runs a command that builds and runs tests, and returns the result and the failures."""
         code = run(command, self.folder, LONGEST["first"], self.log)
         text = pathlib.Path(self.log).read_text(errors="replace")
         if code is None:
@@ -245,7 +245,7 @@ class Workshop:
         return ("survived", []) if code == 0 else ("caught", [line[:160] for line in text.strip().split("\n") if re.search(r"failed: |ERROR: |runtime error|^(places|errors): (?!passed)", line)][:3])
 
     def judge(self, mutant):
-        """Plants a mutant, and takes it out again."""
+        """Plants a mutant, tests it, and removes it again. Returns the result."""
         place = self.folder / mutant["file"]
         text = place.read_text()
         lines = text.split("\n")
@@ -256,7 +256,7 @@ class Workshop:
         try:
             place.write_text("\n".join(lines))
             rule, stage, state, by = rules.RULES[mutant["rule"]], "first", "survived", []
-            # The C core has tests of its own, whatever the rule.
+            # The C core has its own tests, which are run for every rule.
             if mutant["file"].startswith("CSupport/"):
                 state, by = self.run_command(rules.CORE)
             if state == "survived" and (rule["first"] or not self.options.first_only) and self.build() != 0:
@@ -273,14 +273,14 @@ class Workshop:
 
 
 def replace(place, value):
-    """Writes a file of JSON as a whole."""
+    """Writes a JSON file as a whole: under another name first, and then renamed."""
     unfinished = place.with_suffix(".new")
     unfinished.write_text(json.dumps(value, indent=1))
     unfinished.replace(place)
 
 
 def described(mutant):
-    """A mutant as the results have it."""
+    """Returns a mutant as the results have it."""
     return {name: value for name, value in mutant.items() if name != "change"}
 
 
@@ -353,7 +353,7 @@ def main():
             sys.exit("mutants: there is no swift")
         options.folder.mkdir(parents=True, exist_ok=True)
         workshop = Workshop(options)
-        # Those of one build are built with it.
+        # With --together there is another build, with all mutants.
         builds = not options.together and any(rules.RULES[mutant["rule"]]["first"] or not options.first_only for mutant in waiting)
         workshop.prepare(builds)
 

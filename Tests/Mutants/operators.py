@@ -1,7 +1,7 @@
-"""Makes mutants of a line of Swift or C: each operator yields texts that differ from it in one place.
+"""Makes mutants of a line of Swift or C. Each operator yields changes of the line in one place.
 
-A line is a mutant's whole extent. Texts of string literals, comments, attributes and imports are left alone. For Swift, an operator also says how the
-line is written so that the mutant is chosen when the program runs (`Mutant.isActive`, switches.py): then many are built together."""
+A mutant never goes beyond its line. String literals, comments, attributes and imports are not changed. For Swift, a change can also give a line with
+both versions, between which the program chooses when it runs (`Mutant.isActive`, switches.py). Then many mutants are built together."""
 
 import re
 
@@ -13,7 +13,7 @@ class Change:
     """A line with another text in one place."""
 
     def __init__(self, line, start, end, after, switched=None, infix=None):
-        """switched: makes, of the mutant's number, the text with both; infix: (precedence, types of the operands, expression before, after)."""
+        """`switched` returns, for a mutant's number, the text with both versions. `infix`: (precedence, type of the operands, expression before, after)."""
         self.line, self.start, self.end, self.after, self.switched, self.infix = line, start, end, after, switched, infix
 
     @property
@@ -21,32 +21,32 @@ class Change:
         return self.line[:self.start] + self.after + self.line[self.end:]
 
     def with_switch(self, number):
-        """The line with both, of which the mutant's number chooses; None where there is no such line."""
+        """Returns the line with both versions, between which the mutant's number chooses, or `None` where there is no such line."""
         if self.switched is None:
             return None
         return self.line[:self.start] + self.switched(number) + self.line[self.end:]
 
 
 def within_text(change):
-    """The same change in a text of several lines, of which a part is chosen."""
+    """Returns the same change for a string of several lines, in which an interpolation chooses the version."""
     before, after = change.line[change.start:change.end], change.after
     switched = None if '"' in before + after else lambda number: f'\\(Mutant.isActive({number}) ? "{after}" : "{before}")'
     return Change(change.line, change.start, change.end, after, switched)
 
 
 def infix_name(number):
-    """An operator that no code has, for a mutant."""
+    """Returns the name of an infix operator for a mutant. No other code uses such a name."""
     return "<~>" + "".join("%&*+^~|-"[int(digit)] for digit in oct(number)[2:])
 
 
 def masked(line):
-    """The line with its strings and comments as underscores, as long as it was."""
+    """Returns the line with strings and comments replaced by underscores of the same length."""
     hide = lambda match: "_" * len(match[0])  # noqa: E731
     return COMMENT.sub(hide, STRING.sub(hide, line))
 
 
 def replaced(line, pattern, text, switched=None, infix=None):
-    """One result for each place outside of strings and comments at which a pattern is found."""
+    """Yields a change for each place outside of strings and comments where a pattern is found."""
     for match in re.finditer(pattern, masked(line)):
         after = text(match) if callable(text) else text
         yield Change(line, match.start(), match.end(), after, switched and (lambda number, match=match: switched(number, match)), infix)
@@ -72,7 +72,7 @@ def connection(line):
 
 
 def condition(line):
-    """A condition of one line, the other way round."""
+    """Negates a condition that is on one line."""
     plain = masked(line)
     for pattern in (r"^(\s*guard )(?!let|case|var|#)([^{},]+)( else \{)", r"^(\s*(?:\} else )?if )(?!let|case|var|#|try|\()([^{},]+)( \{)",
                     r"^(\s*(?:\} else )?if \()(?!\()([^;{}]*[^;{}\s])(\) (?:\{|return|break|continue).*)$"):
@@ -101,20 +101,20 @@ def arithmetic(line):
 
 
 def whole(line, after="do {}"):
-    """The line without what it does."""
+    """Returns a change that removes everything that the line does."""
     start = len(line) - len(line.lstrip())
     return Change(line, start, len(line), after, lambda number: f"if !Mutant.isActive({number}) {{ {line.strip()} }}")
 
 
 def call(line):
-    """A call for its effect alone, left out."""
+    """Removes a call whose result is not used."""
     if re.match(r"^\s*(try |await |try await )?[\w.?!]+\([^{}]*\)\s*$", masked(line)) and not re.match(r"^\s*(super|self)\.init|^\s*(return|throw|yield)\b|^\s*init\(", line):
         if re.match(r"^\s*(try |await |try await )", line) or re.match(r"^\s*[a-z]\w*(\.\w+)+\(", line):
             yield whole(line)
 
 
 def sync(line):
-    """What makes something durable, left out."""
+    """Removes a call that makes something durable."""
     yield from replaced(line, r"\bfsync\([^()]*(?:\([^()]*\))*[^()]*\) (==) 0", lambda match: f"0 {match[1]} 0",
                         lambda number, match: f"(Mutant.isActive({number}) || {line[match.start():match.end()]})")
     yield from replaced(line, r"\bsyncfs\([^()]*\) == 0", "0 == 0")
@@ -141,7 +141,7 @@ def is_code(line):
 
 
 def mutants(line, names):
-    """(operator, change) for each mutant of a line."""
+    """Yields (operator, change) for each mutant of a line."""
     if not is_code(line):
         return
     for name in names:

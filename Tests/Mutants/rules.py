@@ -1,7 +1,7 @@
-"""The rules whose code mutants are made of, the suites that are likely to catch them, and mutants that somebody has thought of.
+"""The rules whose code is mutated, the suites that are likely to catch the mutants, and mutants that were thought of by hand.
 
-A rule has files (globs below the project), and a filter for the suites that are run first, or None; all suites follow. Before them, a mutant in C
-has the tests of the core, which a command builds and runs."""
+A rule has files (globs below the project) and a filter for the suites that are run first, or None. All suites follow. Before them, a mutant in C is
+tested by the tests of the core, which a command builds and runs."""
 
 CORE = ["Tests/CoreFuzz/run"]
 
@@ -48,13 +48,13 @@ RULES = {
                   "Sources/TidemarkStore/Assets/IngestRecovery.swift", "Sources/TidemarkEmbeddedCloud/Assets/AssetDirectory.swift"],
         "first": "Asset|Eviction|TidemarkSyncTests",
     },
-    # The readers of the C core, which has tests of its own.
+    # The C core, which has its own tests.
     "core": {
         "files": ["CSupport/CTideCore/tide_image*.c", "CSupport/CTideCore/tide_blob_read.c", "CSupport/CTideCore/tide_intake.c", "CSupport/CTideCore/tide_places.c",
                   "CSupport/CTidePictures/*.c"],
         "first": None,
     },
-    # What only a power cut shows: a line that makes something durable is left out.
+    # Faults that only a loss of power shows: a call that makes something durable is left out.
     "durability": {
         "files": ["Sources/TidemarkSQLite/Database/*.swift", "Sources/TidemarkSQLite/Files/*.swift", "Sources/TidemarkTransfer/Exporting/*.swift",
                   "Sources/TidemarkStore/Assets/*.swift", "Sources/TidemarkStore/Writing/StoreConnection.swift",
@@ -65,7 +65,7 @@ RULES = {
     },
 }
 
-# Mutants that survive because they change nothing that anybody could notice, by their ids, and why.
+# Surviving mutants that cause no observable difference, by their ids, with the reason.
 ANSWERS = {
     "dbc0415f01": "only a decompressor has the warning that the function is asked about",
     "09481c8eab": "where as many fields have a value on both sides as the store has, the search for fields that only the store has finds none",
@@ -97,7 +97,7 @@ ANSWERS = {
     "bd18e53978": "neither Linux, which has syncfs, nor macOS, which has F_FULLFSYNC, compiles the line",
 }
 
-# Faults that no test has noticed when they were planted by hand, each alone: (name, rule, file, before, after).
+# Faults that no test noticed when they were first planted by hand: (name, rule, file, before, after).
 PLANTED = [
     ("synchronous NORMAL", "durability", "Sources/TidemarkStore/Writing/StoreConnection.swift",
      'try db.execute(sql: "PRAGMA synchronous = FULL")', 'try db.execute(sql: "PRAGMA synchronous = NORMAL")'),

@@ -1,16 +1,16 @@
-"""Plants many mutants in one build. Each is chosen when a program starts, by its number in TIDEMARK_MUTANT. A program notes the numbers of those that
-it comes to in the file that TIDEMARK_MUTANTS_REACHED names, a byte for each.
+"""Plants many mutants in one build. TIDEMARK_MUTANT has the number of the mutant that a program chooses when it starts. The file that
+TIDEMARK_MUTANTS_REACHED names has a byte for each mutant, which a program sets to 1 when it reaches the mutant.
 
-A mutant that can't be built beside the code it replaces is taken out, and the rest is built again."""
+A mutant that can't be built beside the code that it replaces is removed, and the rest is built again."""
 
 import pathlib
 import re
 
 import operators
 
-# Bytes of the file of those that are reached: more than there are mutants in one build.
+# The size of that file: more bytes than a build has mutants.
 SIZE = 65_536
-# What the switched lines call; one of it in each module.
+# The source that the switched lines call. Each module gets a copy.
 MUTANT = """\
 import Foundation
 
@@ -39,7 +39,7 @@ enum Mutant {
 
 
 def declaration(number, precedence, operands, before, after):
-    """The operator of a mutant, which does one or the other."""
+    """Returns the source of a mutant's infix operator, which chooses between the two versions."""
     name = operators.infix_name(number)
     lines = [f"infix operator {name}: {precedence}"]
     choice = f"Mutant.isActive({number}) ? {after} : {before}"
@@ -61,7 +61,7 @@ class Plan:
         self.folder, self.mutants, self.left_out = folder, {}, []
         taken = set()
         for mutant in mutants:
-            # Of one line the first.
+            # Only the first mutant of a line is planted.
             if mutant["change"].switched is None or (mutant["file"], mutant["line"]) in taken:
                 self.left_out.append(mutant)
                 continue
@@ -71,7 +71,7 @@ class Plan:
         self.modules = set()
 
     def write(self):
-        """Writes the files with all mutants that are left."""
+        """Writes the files with all remaining mutants."""
         declarations = {}
         for file, text in self.whole.items():
             lines = text.split("\n")
@@ -94,13 +94,13 @@ class Plan:
             place.write_text(text)
 
     def drop(self, log):
-        """Takes the mutants out that a compiler has complained of. Returns how many these are."""
+        """Removes the mutants that the compiler reports. Returns how many these are."""
         places = set(re.findall(r"^(\S+?\.swift):(\d+):\d+: error: ", pathlib.Path(log).read_text(errors="replace"), re.M))
         dropped = []
         for path, line in places:
             near = [(abs(int(line) - mutant["line"]), number) for number, mutant in self.mutants.items()
                     if path.endswith(mutant["file"]) and abs(int(line) - mutant["line"]) <= 12]
-            # A compiler names the line, or one of the same statement.
+            # The compiler reports the mutant's line, or another line of the same statement.
             exact = [number for distance, number in near if distance == 0]
             dropped += exact or [min(near)[1]] if near else []
         for number in set(dropped):

@@ -1,4 +1,4 @@
-"""Writers that note what a server acknowledges, and what compares that with what the server has: for proofs that kill servers."""
+"""Writers that record what a server acknowledges, and comparisons of that with the server's records: for proofs that kill servers."""
 
 import hashlib
 import http.client
@@ -20,21 +20,21 @@ BROKEN = (OSError, http.client.HTTPException)
 
 
 class Wrong(Exception):
-    """The server has broken its word."""
+    """The server has lost or changed something that it had acknowledged."""
 
 
 class Later(ConnectionError):
-    """The answer was 503: the client is to come again."""
+    """The answer was 503: the client has to try again later."""
 
 
 class Link:
-    """A connection that is opened when it is needed."""
+    """A connection that is opened at the first request."""
 
     def __init__(self, port, token, host="127.0.0.1", has_proxy=False):
         self.host, self.port, self.token, self.has_proxy, self.connection = host, port, token, has_proxy, None
 
     def ask(self, method, path, body=None, headers=None):
-        """Status and body; raises one of BROKEN when there is no answer, or it is 503."""
+        """Returns an answer's status and body. Raises one of BROKEN when there is no answer, or when it is 503."""
         headers = {"Authorization": f"Bearer {self.token}", "X-Tidemark-Extensions": "1", "Content-Type": "application/json"} | (headers or {})
         try:
             if self.connection is None:
@@ -49,7 +49,7 @@ class Link:
             if answer.headers.get("Retry-After") is None:
                 raise Wrong(f"{path}: 503 without Retry-After: {data[:300]!r}")
             raise Later(f"{path}: 503")
-        # A proxy whose server has gone away.
+        # The proxy has no server behind it.
         if self.has_proxy and status in (502, 504):
             raise ConnectionError(f"{path}: {status}")
         return status, data
@@ -67,13 +67,13 @@ class Link:
 
 
 class Acknowledged:
-    """What the server has acknowledged: each record's tag and number, or that it is deleted."""
+    """The acknowledged state of each record: its tag and number, or `None` where it is deleted."""
 
     def __init__(self):
         self.lock, self.records, self.fresh, self.batches, self.repeated, self.done_before = threading.Lock(), {}, set(), 0, 0, 0
 
     def note(self, changes, was_repeated, was_done=False):
-        """A batch that was acknowledged; whether it was sent again, and whether it was done by then without an answer."""
+        """Records an acknowledged batch. `was_repeated`: it was sent more than once. `was_done`: it was found done before an answer came."""
         with self.lock:
             self.records.update(changes)
             self.fresh.update(changes)
@@ -88,16 +88,16 @@ class Acknowledged:
 
 
 class Writer(threading.Thread):
-    """Sends atomic batches that make, change and delete records of its own, each until it is answered, and notes what is acknowledged.
+    """Sends atomic batches that create, update and delete its own records. Repeats each batch until it is answered, and records what is acknowledged.
 
-    `options` has `batch`, the operations of a batch, and `assets`, to which a ``Sender`` adds. Nothing is sent while `pause` is not set.
+    `options` has `batch`, the number of operations in a batch, and `assets`, to which a ``Sender`` adds. Nothing is sent while `pause` is cleared.
     """
 
     def __init__(self, name, link, seed, options, acknowledged, pause):
         super().__init__(name=name, daemon=True)
         self.link, self.drawn, self.options, self.acknowledged, self.pause = link, random.Random(seed), options, acknowledged, pause
         self.error, self.is_over, self.own, self.next = None, False, {}, 0
-        # What the records of a batch are when it is done that has not been answered.
+        # The records of the unanswered batch, as they are once it is done.
         self.pending = {}
 
     def run(self):
@@ -108,7 +108,7 @@ class Writer(threading.Thread):
             self.error = error
 
     def batch(self):
-        """Operations, and what the records are when they are done."""
+        """Returns operations, and the records' numbers after them: `None` for a deleted record."""
         operations, after = [], {}
         for _ in range(self.options.batch):
             kind = self.drawn.random()
@@ -135,10 +135,10 @@ class Writer(threading.Thread):
         body = {"zoneID": ZONE, "atomic": True, "tidemark": {"clientToken": token}, "operations": operations}
         was_repeated, was_done, self.pending = False, False, after
         while True:
-            # Between a kill and the next start nobody asks.
+            # The pause lasts from a kill to the next start of the server.
             self.pause.wait()
             try:
-                # By half of them it is seen what had been done. The others come at once, as a client's do.
+                # Half of the repetitions first check whether the batch was done. The others follow at once, like those of a real client.
                 if was_repeated and not was_done and self.drawn.random() < 0.5:
                     was_done = self.is_done(operations[0]["record"]["recordName"], after)
                 outcomes = self.link.post(BASE + "/records/modify", body)["records"]
@@ -163,7 +163,7 @@ class Writer(threading.Thread):
         self.pending = {}
 
     def is_done(self, name, after):
-        """Whether a batch without an answer was done all the same: a record of it is as it is to be."""
+        """Whether an unanswered batch was done: the record `name` of it then is as in `after`."""
         answer = self.link.post(BASE + "/records/lookup", {"zoneID": ZONE, "desiredKeys": ["number"], "records": [{"recordName": name}]})
         record, = answer["records"]
         if after[name] is None:
@@ -172,7 +172,7 @@ class Writer(threading.Thread):
 
 
 class Sender(Writer):
-    """Sends assets in pieces, and goes on where the server says it is; then a record names the asset."""
+    """Sends assets in pieces, continues each where the server says that it has stopped, and then saves a record that names the asset."""
 
     def batch(self):
         content = self.drawn.randbytes(self.drawn.randrange(100_000, 2_000_000))
@@ -186,7 +186,7 @@ class Sender(Writer):
                 if not missing:
                     break
                 received = missing[0]["received"]
-                # One of which all has come, and which is missing still, wants a last piece without bytes.
+                # If all bytes have arrived and the asset is still missing, the server expects a last piece without bytes.
                 while True:
                     status, data = self.link.ask("PUT", f"{path}&offset={received}", content[received:received + 300_000], {"Content-Type": "application/octet-stream"})
                     if status != 200:
@@ -205,13 +205,13 @@ class Sender(Writer):
 
 
 def has_its_text(record, name, number):
-    """Whether the text of a writer's record is the one that came with its number. A sender's have none."""
+    """Whether a record's text was saved with its number. Records of a ``Sender`` have no text."""
     text = record.get("fields", {}).get("text", {}).get("value")
     return text is None if record.get("recordType") == "Picture" else text is not None and re.fullmatch(f"{re.escape(name)} {number} x{{200,1999}}", text) is not None
 
 
 def compare(link, wanted, pending, with_texts=False):
-    """Looks records up and compares tags and numbers, and texts if asked to; how many. What a batch without an answer changes may be done or not."""
+    """Looks records up, compares their tags and numbers, and their texts if asked to, and returns how many there were. The changes of an unanswered batch, `pending`, may be done or not."""
     names = sorted(wanted)
     keys = ["number", "text"] if with_texts else ["number"]
     for first in range(0, len(names), 200):

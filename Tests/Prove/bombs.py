@@ -1,6 +1,6 @@
-"""Sources that expand, nest, repeat or lie about their size, and harmless ones of the same kinds.
+"""Makes sources that expand, nest, repeat or lie about their size, and harmless sources of the same kinds.
 
-Each is made in a folder of its own. A bomb is quick, or long where it needs minutes or gigabytes.
+Each source is made in a folder of its own. A bomb is marked as long where it needs minutes or gigabytes.
 """
 
 import struct
@@ -12,7 +12,7 @@ MIB = 1 << 20
 # Packed texts
 
 def gzip(path, pieces):
-    """Writes pieces of text, each (bytes, how often), as one gzip file."""
+    """Writes pieces of text, each given as (bytes, repetitions), as one gzip file."""
     packer = zlib.compressobj(1, zlib.DEFLATED, 31)
     with open(path, "wb") as file:
         for piece, times in pieces:
@@ -23,7 +23,7 @@ def gzip(path, pieces):
 
 
 def zstd(path, byte, size):
-    """A frame of blocks that each repeat one byte, 128 KiB long: four bytes a block."""
+    """Writes a frame of blocks, each of which repeats one byte for 128 KiB and takes four bytes itself."""
     block = 128 << 10
     count = size // block
     with open(path, "wb") as file:
@@ -55,7 +55,7 @@ class Archive:
         return b"PK\1\2" + struct.pack("<H", 20) + common + struct.pack("<HHHII", 0, 0, 0, 0o100644 << 16, offset) + name + extra
 
     def add(self, name, content=b"", method=0, size=None, crc=None, extra=b""):
-        """Adds an entry: `content` is written as it is, and `size` and `crc` are what is said of it."""
+        """Adds an entry. `content` is written as it is; `size` and `crc` are what its headers claim."""
         name = name.encode()
         said = (name, len(content), len(content) if size is None else size, zlib.crc32(content) if crc is None else crc, method)
         offset = self.file.tell()
@@ -97,7 +97,7 @@ def archive_of_one(path, pieces):
 
 
 def nested(path, depth):
-    """An archive of archives: sixteen in each, and in the innermost a text that is large."""
+    """Makes an archive of archives: sixteen in each, and a large text in the innermost ones."""
     inner = path.with_suffix(".inner")
     content = None
     for level in range(depth):
@@ -115,7 +115,7 @@ def nested(path, depth):
 
 
 def overlapping(path, entries):
-    """All entries of the list are one and the same piece of the file."""
+    """Makes an archive in whose list all entries point at the same piece of the file."""
     archive = Archive(path)
     said = archive.add("0.jsonl", deflated([(b"\n" * MIB, 8)]), 8, 8 * MIB, zlib.crc32(b"\n" * (8 * MIB)))
     for number in range(1, entries):
@@ -158,7 +158,7 @@ def segment(marker, data):
 
 
 def jpeg(width, height, *segments, frame=0xC0, scans=1):
-    """A picture whose header says its size, and whose scans are as good as empty."""
+    """Returns a picture whose header gives its size, and whose scans are almost empty."""
     tables = segment(0xDB, b"\0" + b"\1" * 64) + segment(0xC4, b"\0" + b"\1" + b"\0" * 15 + b"\0") + segment(0xC4, b"\x10" + b"\1" + b"\0" * 15 + b"\0")
     size = segment(frame, struct.pack(">BHHB", 8, height, width, 3) + b"\1\x11\0\2\x11\0\3\x11\0")
     scan = segment(0xDA, b"\3\1\0\2\0\3\0" + (b"\0\0\0" if frame == 0xC2 else b"\0\x3f\0")) + b"\0" * 64
@@ -166,14 +166,14 @@ def jpeg(width, height, *segments, frame=0xC0, scans=1):
 
 
 def exif(entries, next_folder=0, count=None):
-    """An EXIF block whose entries are (tag, type, count, value), and whose folder says where the next one is."""
+    """Returns an EXIF block with entries (tag, type, count, value). Its folder gives the position of the next folder."""
     count = len(entries) if count is None else count
     return segment(0xE1, b"Exif\0\0" + b"II*\0" + struct.pack("<I", 8) + struct.pack("<H", count)
                    + b"".join(struct.pack("<HHII", *entry) for entry in entries) + struct.pack("<I", next_folder))
 
 
 def boxes(depth):
-    """HEIC boxes within boxes, each of which says that it goes to the end."""
+    """Returns HEIC boxes within boxes, each of which claims to reach to the end of the file."""
     return struct.pack(">I", 24) + b"ftypheic\0\0\0\0heicmif1" + (struct.pack(">I", 0) + b"meta\0\0\0\0") * depth
 
 
@@ -208,7 +208,8 @@ def sparse_photos(folder):
     return folder / "in"
 
 
-# Each: a name, the kind of harmless source to compare with, whether it is long, how it is made, and further options of the import.
+# Each entry of the lists below: a name, the kind of harmless source to compare with, whether it is long, a function that makes it, and further
+# options of the import.
 
 def rows(number):
     return b'{"id":"r%d","caption":"Place %d","details":"%s","n":%d}\n' % (number, number, b"x" * 400, number)
@@ -219,7 +220,7 @@ def harmless_rows(path):
 
 
 def harmless_photos(folder):
-    """As cameras make them: 24 million pixels."""
+    """Makes photos of a camera's size: 24 million pixels."""
     (folder / "in").mkdir()
     large = pixels(6000, 4000)
     for number in range(12):
@@ -312,5 +313,5 @@ BOMBS = [
     ("a GIF of endless blocks", "photos", False, photo(b"GIF89a\1\0\1\0\0\0\0" + b"\x21\xfe\1\0\0" * MIB, "bomb.gif")),
 ]
 
-# What needs the whole picture at once may need what tide_picture.h allows to one, in kB.
+# The memory, in kB, that tide_picture.h allows for a picture that has to be decoded as a whole.
 LARGER = {"an interlaced PNG of 15,000 pixels a side": 512 << 10}

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Has a server's bucket go wrong, and looks at what the server's clients get.
+"""Makes a server's bucket fail, and checks what the server's clients get.
 
-One server runs over PostgreSQL and a bucket of SeaweedFS, with a proxy between server and bucket. The bucket answers 500, 503 SlowDown and
-403, cuts connections, hands out half a content and an older one: once or twice, which nobody is to notice, and for longer than the
-server tries again. Then clients get 503 with Retry-After, /ready says which part is missing, records go on, and no client takes half a content or a
-wrong one for a whole. Nothing is half-written then: `tidemark admin verify` finds no problem, and each object is the content that its name says. When
-the bucket is well again, so is the server. What an asset asks of the bucket is counted. At last a server sends clients to the bucket itself.
+One server runs over PostgreSQL and a bucket of SeaweedFS, with a proxy between server and bucket. The bucket answers 500, 503 SlowDown and 403, cuts
+connections, and sends half of a content or an older one. A fault that passes after one or two requests must not reach clients. During a fault that
+lasts longer than the server's retries, clients must get 503 with Retry-After, /ready must name the missing part, saves of records must go on, and no
+client may take half a content or a wrong one for a whole one.
 
-With --short, all of these go wrong in fewer steps, as CI has it: with contents of 20 MB nothing is counted, and of the faults that pass one comes to an
-upload in pieces.
+Afterwards nothing may be written by half: `tidemark admin verify` finds no problem, and each object is the content that its name says. When the
+bucket works again, the server must work again. The requests to the bucket for an asset are counted. At last a second server sends clients to the
+bucket itself.
+
+--short, for CI, leaves out the contents of 20 MB, and lets only one of the passing faults meet an upload in pieces.
 """
 
 import argparse
@@ -39,11 +41,11 @@ from steps import check, equal, only  # noqa: E402
 
 ZONE = {"zoneName": "pictures"}
 SMALL, PIECE = 300_000, 4_000_000
-# Seconds for an answer, of which the server tries again for 30 at the most. A client gives up by itself when it has heard nothing for 60.
+# Seconds within which an answer must come. The server retries for 30 at most, and a client gives up after 60 without a byte.
 LONGEST = 75
-# Seconds for /ready to say what is the case. It is asked again and again, and each time tries for some seconds where the bucket fails.
+# Seconds within which /ready must be right. It is polled, and each answer takes some seconds while the bucket fails.
 READY = 60
-# Seconds for a save while the bucket is gone, at the least; on a busy machine, so many times as long as one before.
+# Seconds that a save may take while the bucket fails. On a busy machine it may take TIMES as long as a save before.
 SAVE, TIMES = 5, 10
 
 
@@ -65,7 +67,7 @@ class Proof:
         self.token = given["accounts"]["anna"]["token"]
         self.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": ZONE}}]})
         self.pool = concurrent.futures.ThreadPoolExecutor(8)
-        # Of the contents that were sent, and of those that records name.
+        # How many contents were sent, and how many of them records name.
         self.number = self.named = 0
 
     def end(self):
@@ -77,7 +79,7 @@ class Proof:
     # What clients do
 
     def send(self, data):
-        """The answer to a content that is sent as CloudKit's clients do."""
+        """Sends a content like CloudKit's clients do, and returns the record's name and the answer."""
         self.number += 1
         name = f"picture-{self.number}"
         reserved = self.client.as_anna("/assets/upload", {"zoneID": ZONE, "tokens": [{"recordName": name, "recordType": "Picture", "fieldName": "image"}]})
@@ -89,11 +91,11 @@ class Proof:
         return only(made["records"])["fields"]["image"]["value"]["downloadURL"].replace("${f}", "x")
 
     def fresh(self):
-        """A client of its own, since sessions of requests are for one thread."""
+        """Returns a new client, since a session of `requests` is for one thread."""
         return steps.Client(self.client.given)
 
     def add(self, data):
-        """A content that is sent and named by a record, and its address."""
+        """Sends a content, saves a record that names it, and returns its address."""
         name, answer = self.send(data)
         equal(answer.status_code, 200, answer.text[:300])
         address = self.attach(name, answer)
@@ -108,7 +110,7 @@ class Proof:
         return time.monotonic() - began
 
     def pieces(self, data):
-        """The statuses of a content that is sent in pieces, and what the last answer was."""
+        """Sends a content in pieces, and returns the last answer."""
         digest = hashlib.sha256(data).hexdigest()
         for offset in range(0, len(data), PIECE):
             answer = self.fresh().post(self.client.own(f"/private/assets/{digest}-{len(data)}"), data=data[offset:offset + PIECE],
@@ -118,7 +120,7 @@ class Proof:
         return answer
 
     def fetch(self, address, wanted, bounds=None):
-        """How a download ends: `whole`, `cut` where the client sees that something is missing, or the answer's status."""
+        """Returns how a download ends: `whole`, `cut` where the client sees that something is missing, or the answer's status."""
         headers = {"Range": f"bytes={bounds[0]}-{bounds[1] - 1}"} if bounds else {}
         try:
             answer = self.fresh().get(address, headers=headers)
@@ -146,14 +148,14 @@ class Proof:
         wait_until("a server that is ready", READY, lambda: self.is_ready()[0])
 
     def check_contents(self):
-        """Nothing is there by half, neither for the cloud nor in the bucket."""
+        """Checks that nothing was written by half, neither in the cloud nor in the bucket."""
         try:
             report = json.loads(self.cloud.admin("verify", "--json"))
         except SystemExit as ended:
             raise AssertionError(f"{ended}") from ended
         equal(report["problems"], [], "what verify finds")
         check(report["assets"] >= self.named, f"verify knows {report['assets']} contents of {self.named}")
-        # With these /ready tries whether objects can be stored. One is left where the bucket fails before it is removed.
+        # /ready stores such an object to test the bucket. It remains where the bucket fails before it is removed.
         keys = [key for key in self.bucket.keys() if not key.startswith("check-")]
         check(len(keys) >= self.named, f"the bucket has {len(keys)} contents of {self.named}")
         for key in keys:
@@ -203,7 +205,7 @@ class Proof:
         self.read_signed(address, data)
 
     def read_signed(self, address, data):
-        """A second server over the same cloud sends clients to the bucket, with addresses that it signs."""
+        """Checks a second server over the same cloud, which sends clients to the bucket with signed addresses."""
         folder = self.folder / "signed"
         folder.mkdir()
         server = start_server.Server(
@@ -234,7 +236,7 @@ class Proof:
             server.stop()
 
     def count(self):
-        """What an asset asks of the bucket."""
+        """Counts the requests to the bucket for an asset."""
         self.counts = {}
         for title, size in [("of 300 KB", SMALL)] + [("of 20 MB", 20_000_000)] * (not self.is_short):
             data, kept = os.urandom(size), {}
@@ -253,7 +255,7 @@ class Proof:
         print(f"    {what}: {asked}")
 
     def outage(self, title, fault, address, data):
-        """A bucket that is gone for longer than the server tries again."""
+        """Checks a fault of the bucket that lasts longer than the server's retries."""
         sent, usual = os.urandom(SMALL), self.save("before")
         self.faulty.fail(fault)
         began = time.monotonic()
@@ -297,7 +299,7 @@ def main():
     options = parser.parse_args()
     signals.end_in_order()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-bucket-", dir=options.folder))
-    # The user of the database and of the bucket passes through it.
+    # The user who runs the database and the bucket has to reach their files below this folder.
     folder.chmod(0o755)
     proof = None
     try:

@@ -1,4 +1,4 @@
-"""Writers whose batches have times, and what has to be there of them at a moment: for proofs that put a cloud back."""
+"""Writers whose batches have times, and the records that must exist at a moment: for proofs that restore a cloud to a moment."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from acknowledged import Acknowledged, Sender, Writer
 
 
 class Dated(Acknowledged):
-    """Also knows when each batch was sent and acknowledged."""
+    """Also records when each batch was sent and acknowledged."""
 
     def __init__(self):
         super().__init__()
@@ -23,7 +23,7 @@ class Dated(Acknowledged):
 
 
 class Dating:
-    """Notes when a batch is sent."""
+    """Records when a batch is sent."""
 
     def write(self, *batch):
         self.began = time.time()
@@ -39,8 +39,10 @@ class DatedSender(Dating, Sender):
 
 
 def state_at(log, moment, found):
-    """The records that have to be there of what was done before a moment, and how many batches were on their way then: those are done as a whole, as
-    `found` shows, or not at all. No two writers have a record in common."""
+    """Returns the records that must exist at a moment, and the number of batches that were unanswered then.
+
+    An unanswered batch may be done as a whole, as `found` shows, or not at all. No two writers have a record in common.
+    """
     state, halfway = {}, 0
     for began, answered, changes in log:
         is_done = answered < moment

@@ -1,4 +1,4 @@
-"""Stands between a server and its bucket: counts the requests, and has chosen ones go wrong."""
+"""A proxy between a server and its bucket: counts the requests, and makes chosen requests fail."""
 
 import collections
 import http.client
@@ -13,12 +13,15 @@ DENIED = SLOW_DOWN.replace(b"SlowDown", b"AccessDenied")
 
 
 class Cut(Exception):
-    """The connection ends here."""
+    """Closes the connection without an answer."""
 
 
 class FaultyBucket:
-    """A proxy at a port of its own. `fault` is called with a request's method and path, and with the answer where there is one, and may return
-    another answer, raise ``Cut``, or return `None`."""
+    """A proxy at a port of its own.
+
+    `fault` is called with a request's method and path, and once more with the bucket's answer. It may return another answer, raise ``Cut``, or
+    return `None`.
+    """
 
     def __init__(self, endpoint):
         self.endpoint, self.fault, self.counts, self.left = urllib.parse.urlsplit(endpoint), None, collections.Counter(), 0
@@ -33,7 +36,7 @@ class FaultyBucket:
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def fail(self, what, times=None, only=("GET", "PUT", "POST", "HEAD", "DELETE")):
-        """Has requests of some methods go wrong: all, or the next so many."""
+        """Makes requests of some methods fail: all of them, or the next `times`."""
         self.left = times if times is not None else 1 << 60
         lock = threading.Lock()
 
@@ -57,7 +60,7 @@ class FaultyBucket:
         self.fault = None
 
     def counted(self, work):
-        """What some work asks of the bucket."""
+        """Returns how many requests of each kind reach the bucket during `work`."""
         before = collections.Counter(self.counts)
         work()
         return dict(self.counts - before)
@@ -70,7 +73,7 @@ class FaultyBucket:
 class Answer:
     def __init__(self, status, headers, body):
         self.status, self.headers, self.body = status, headers, body
-        # What is said of the body's length, and is not true where a body is cut.
+        # The length that the headers give. It is wrong where the body is cut.
         self.length = len(body)
 
 
@@ -93,7 +96,6 @@ class Exchange(http.server.BaseHTTPRequestHandler):
                 answer = self.forward(body)
                 answer = proxy.fault and proxy.fault(self.command, self.path, answer) or answer
         except Cut:
-            # Without a farewell: what was not read makes the kernel send a reset.
             self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
             return
@@ -101,7 +103,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
         for name, value in answer.headers:
             if name.lower() not in ("transfer-encoding", "connection", "content-length"):
                 self.send_header(name, value)
-        # A HEAD says the length of what it does not send.
+        # The answer to a HEAD gives the length of a body that is not sent.
         told = dict((name.lower(), value) for name, value in answer.headers).get("content-length")
         self.send_header("Content-Length", told if self.command == "HEAD" and told else str(answer.length))
         self.end_headers()
@@ -115,7 +117,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
     do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = exchange
 
     def forward(self, body):
-        # With the Host that was signed.
+        # The Host header has to be the one that was signed.
         connection = http.client.HTTPConnection(self.proxy.endpoint.hostname, self.proxy.endpoint.port, timeout=60)
         try:
             connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
@@ -129,7 +131,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             connection.close()
 
 
-# What goes wrong
+# Faults
 
 def internal(method, path, answer):
     return Answer(500, [("Content-Type", "application/xml")], INTERNAL) if answer is None else None
@@ -144,14 +146,14 @@ def denied(method, path, answer):
 
 
 def cut(method, path, answer):
-    """The connection ends before the bucket has seen the request."""
+    """Closes the connection before the bucket has seen the request."""
     if answer is None:
         raise Cut
     return None
 
 
 def half(method, path, answer):
-    """Half of a body, and the end of the connection."""
+    """Sends half of a body, and closes the connection."""
     if answer is None or method != "GET" or len(answer.body) < 1000 or answer.status not in (200, 206):
         return None
     answer.body = answer.body[:len(answer.body) // 2]
@@ -159,7 +161,7 @@ def half(method, path, answer):
 
 
 def half_in_full(method, path, answer):
-    """Half of a body that claims to be all."""
+    """Sends half of a body, with headers that claim it is the whole."""
     made = half(method, path, answer)
     if made:
         made.length = len(made.body)
@@ -169,7 +171,7 @@ def half_in_full(method, path, answer):
 
 
 def old(method, path, answer):
-    """A content of the same size that was there before."""
+    """Sends other content of the same size, as if the object had been replaced."""
     if answer is None or method != "GET" or len(answer.body) < 1000 or answer.status not in (200, 206):
         return None
     answer.body = bytes(len(answer.body))

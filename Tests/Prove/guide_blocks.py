@@ -1,4 +1,4 @@
-"""The commands of a guide, for proofs that run what operators are told to run. Each is a block of code of a section, and is found by a part of its text."""
+"""The commands of a guide, for proofs that run what operators are told to run. A command is a code block of a section, and is found by a part of its text."""
 
 import pathlib
 import re
@@ -8,11 +8,11 @@ GUIDES = pathlib.Path(__file__).resolve().parent.parent.parent / "Documentation"
 
 
 class GuideChanged(Exception):
-    """The guide does not have what the proof runs."""
+    """The guide no longer has a command that the proof runs."""
 
 
 class GuideSection:
-    """A section of a guide, from its heading to the next one of the level."""
+    """A section of a guide, from its heading to the next heading of the same level."""
 
     def __init__(self, page, heading):
         text = (GUIDES / page).read_text(encoding="utf-8")
@@ -25,7 +25,7 @@ class GuideSection:
         self.page, self.blocks, self.used = page, [textwrap.dedent(text) for _, text in blocks], set()
 
     def block(self, part, given=None):
-        """The block with a text in it. `given` has what stands there in place of what differs from place to place; all of it has to be there."""
+        """Returns the one block that contains `part`. `given` maps texts of the block to their replacements; each of these texts must occur in it."""
         found = [number for number, text in enumerate(self.blocks) if part in text]
         if len(found) != 1:
             raise GuideChanged(f"{self.page} has {len(found)} blocks with «{part}», and not one")

@@ -1,4 +1,4 @@
-"""An operator of a cloud over PostgreSQL and a bucket, who does what the guide says."""
+"""An operator of a cloud over PostgreSQL and a bucket, who follows the guide."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from guide_blocks import GuideSection
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent.parent / "Benchmarks"))
 from runner.postgres import Postgres  # noqa: E402
 
-# What the guide shows, in place of what is here.
+# The examples of the guide, which are replaced by the proof's own values.
 MOMENT, BUCKET_MOMENT, BACKUP, TIMELINE = "2026-11-28 09:00:00+00", "2026-11-28T08:55:00", "/backup", "'latest'"
-# Seconds before the moment from which on delete markers go: here bucket and database have one clock.
+# How many seconds before the moment the removal of delete markers begins. Here the bucket and the database have the same clock.
 EARLIER = 2
 
 
 class Replica(Postgres):
-    """Another server, which follows a database."""
+    """A second PostgreSQL server, which replicates a database."""
 
     def __init__(self, primary, folder):
         self.take(folder)
@@ -35,7 +35,7 @@ class Replica(Postgres):
 
 
 class Operator:
-    """Runs what the guide says, and damages what there is."""
+    """Runs the commands of the guide, and causes the damage that they repair."""
 
     def __init__(self, options, folder, bucket):
         self.options, self.folder, self.bucket, self.database, self.replica = options, folder, bucket, None, None
@@ -69,7 +69,7 @@ class Operator:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(moment)) + "+00"
 
     def shell(self, text, as_postgres=False, within=600, **variables):
-        """What commands print, the first of which that fails ends them."""
+        """Runs commands, stops at the first that fails, and returns what they print."""
         as_user = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"] if as_postgres and os.geteuid() == 0 else []
         ended = subprocess.run([*as_user, "bash", "-euo", "pipefail", "-c", text], env=self.environment | variables, cwd=self.backup,
                                capture_output=True, text=True, timeout=within)
@@ -84,7 +84,7 @@ class Operator:
         self.archive_again()
 
     def archive_again(self):
-        """A file that is in the archive already may come again after a crash, and another one of its name may not."""
+        """Checks the archive command: it must accept the same file again, as after a crash, and refuse another file of the same name."""
         if not (files := sorted(self.backup.glob("wal/0*"))):
             raise Wrong("nothing is in the archive")
         command = re.search(r"archive_command = '(.*)'", self.guide.block("archive_command", {BACKUP: self.backup}))[1]
@@ -99,7 +99,7 @@ class Operator:
         raise Wrong("the archive has taken another file of the same name")
 
     def restore_database(self, moment, timeline=None):
-        """Restores the database. `timeline` stands for the newest one, which is that of the last restoration."""
+        """Restores the database to a moment. Without `timeline`, the guide's value stays: the newest timeline, that of the last restoration."""
         self.replica.stop()
         self.database.stop()
         data = self.folder / "postgresql" / "data"
@@ -113,11 +113,11 @@ class Operator:
         self.replica = Replica(self.database, self.folder / "replica")
 
     def look_at_replica(self):
-        """One that was made anew follows, and does not take itself for a database that is put back."""
+        """Waits until the replica that was made after the restoration has caught up. The replica must not take itself for a restored database."""
         seaweed.wait_until("the replica", 60, lambda: self.replica.has_all_of(self.database))
 
     def stopped(self):
-        """What PostgreSQL says of where the recovery ended."""
+        """Returns the line of PostgreSQL's log that says where the recovery ended."""
         log = (self.folder / "postgresql" / "log").read_text(errors="replace")
         found = re.findall(r"recovery stopping .*", log)
         if not found:
@@ -125,7 +125,7 @@ class Operator:
         return found[-1]
 
     def admin(self, verb, *more):
-        """Runs a command of the guide's `tidemark admin`; how it ended, and what it printed."""
+        """Runs a `tidemark admin` command of the guide, and returns its exit code and what it printed."""
         line = next(line for line in self.guide.block("tidemark admin", {"--database … --assets …": ""}).splitlines() if line.split()[2] == verb)
         command = [str(self.options.tidemark), *line.split()[1:], *self.place, *more]
         ended = subprocess.run(command, env=self.environment, capture_output=True, text=True)
@@ -139,7 +139,7 @@ class Operator:
             raise Wrong(f"resync ended with {status}: {output}")
 
     def verify(self):
-        """How many problems `tidemark admin verify` finds."""
+        """Returns the number of problems that `tidemark admin verify` finds."""
         status, output = self.admin("verify", "--json")
         count = len(json.loads(output)["problems"])
         if (count > 0) != (status == 1):
@@ -152,12 +152,12 @@ class Operator:
         return json.loads(self.shell(f"aws s3api {words} --bucket {seaweed.BUCKET} --output json") or "{}")
 
     def remove_early(self):
-        """An object that goes long before the moment, and is to stay away."""
+        """Stores and deletes an object long before the moment. The restoration must not bring it back."""
         self.shell(f"echo gone > gone; aws s3api put-object --bucket {seaweed.BUCKET} --key gone/early --body gone; "
                    f"aws s3api delete-object --bucket {seaweed.BUCKET} --key gone/early")
 
     def remove(self, digests):
-        """Removes contents behind the servers' backs, every second one twice, as a request does that is sent again."""
+        """Removes contents from the bucket without the servers, every second one twice, as by a repeated request."""
         keys = [it["Key"] for it in self.asked("list-objects-v2").get("Contents", []) if it["Key"].rsplit("/", 1)[-1] in digests]
         if len(keys) < len(digests):
             raise Wrong(f"{len(keys)} of {len(digests)} contents are in the bucket")
@@ -165,7 +165,7 @@ class Operator:
             self.shell(f"aws s3api delete-object --bucket {seaweed.BUCKET} --key {key}")
 
     def restore_bucket(self, moment):
-        """How many delete markers have gone."""
+        """Restores the bucket to a moment, and returns how many delete markers were removed."""
         count = lambda: len(self.asked("list-object-versions").get("DeleteMarkers", []))
         before, earlier = count(), time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment - EARLIER))
         self.shell(self.guide.block("list-object-versions", {BUCKET_MOMENT: earlier}))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Imports sources that mean harm, and proves that they read nothing outside of their folder and don't fill the memory.
+"""Imports hostile sources, and proves that the imports read nothing outside of their folder and don't fill the memory.
 
-1. Bombs: sources that expand, nest, repeat or lie about their size. Each import ends by itself, in time, with a code of sysexits, and needs at most
-   64 MB more than that of a harmless source of its kind (an interlaced picture that is scaled: 512 MB); nothing stays in the folder for temporary files; the container, if there is one, is
-   whole.
-2. A file that grows and a manifest that grows while they are imported: both imports end.
-3. A swapper: while imports run, one after the other, another process exchanges files and folders of their source with symbolic links to a secret
-   outside, again and again. Neither content nor names of the secret come into the container, the rejects file, or what the import prints. A
-   control, in which the secret is copied into the source, has to be found out.
+1. Bombs: sources that expand, nest, repeat or lie about their size. Each import must end by itself, in time, with a code of sysexits. It may need at
+   most 64 MB more than the import of a harmless source of the same kind (an interlaced picture that is scaled: 512 MB). Nothing may stay in the
+   folder for temporary files, and the container, if there is one, must be whole.
+2. A file that grows and a manifest that grows during their import: both imports must end.
+3. A swapper: while imports run, one after the other, another process keeps exchanging files and folders of their source with symbolic links to a
+   secret outside. Neither the secret nor its name may get into the container, the rejects file, or what the import prints. As a control the secret
+   is copied into the source, which has to be detected.
 """
 
 import argparse
@@ -37,7 +37,7 @@ class Ended:
     def __init__(self, code, peak, seconds, text):
         self.code, self.peak, self.seconds, self.text = code, peak, seconds, text
 
-# What a problem says where the secret came in.
+# The problem that is reported where the secret has got in.
 SECRET_FOUND = "the secret is in"
 
 
@@ -48,7 +48,7 @@ class Run:
         self.temporary.mkdir()
 
     def import_(self, source, container, options, seconds):
-        """The import's code, peak of memory (kB) and output. One that does not end in time is killed, and has no code."""
+        """Runs an import, and returns its exit code, peak of memory (kB) and output. An import that does not end in time is killed, and has no code."""
         command = [self.options.tidemark, "import", source, "--into", container, "--id", "id", "--rejects", container.with_suffix(".rejects"), "--json", *options]
         began = time.monotonic()
         with tempfile.TemporaryFile() as output:
@@ -70,7 +70,7 @@ class Run:
 
     @staticmethod
     def made(make, folder):
-        """Makes a source in a process of its own: what a process needed before it became another counts as the other's."""
+        """Makes a source in a separate process. The peak memory of a process also counts for a program that it becomes, so this process must stay small."""
         folder.mkdir()
         place = folder / "source"
         child = os.fork()
@@ -165,12 +165,12 @@ class Run:
 
     @staticmethod
     def picture(number, comment):
-        """A picture with a chunk that readers pass over, and that stays; of some size, that reading it takes a while."""
+        """Returns a picture with an unknown chunk, which readers keep and skip. Its noise makes reading it take a while."""
         noise = bombs.chunk(b"prVt", random.Random(number).randbytes(20_000))
         return bombs.png(64 + number, 64, bombs.chunk(b"tEXt", b"Comment\0" + comment), noise, bombs.pixels(64 + number, 64))
 
     def make_source(self, folder):
-        """A folder whose files and folders have twins outside, with other content."""
+        """Makes a folder whose files and folders have counterparts outside, with other content."""
         ours, theirs = [[self.picture(number, comment) for number in range(GOOD)] for comment in (b"of everybody", SECRET)]
         places = {"": "", "deep/a/": "a/", "deep/b/c/": "b/c/", **{f"deep/many/{number}/": f"many/{number}/" for number in range(600)}}
         for place, twin in places.items():
@@ -187,7 +187,7 @@ class Run:
 
     @staticmethod
     def swap(folder, moments):
-        """Exchanges files and folders with links to their twins, and back, until it is killed; a rename is at one moment."""
+        """Exchanges files and folders with links to their counterparts, and back, until the process is killed. Each rename is atomic."""
         files = [(f"{place}{number}.png", f"{twin}{number}.png") for number in range(GOOD) for place, twin in [("", ""), ("deep/a/", "a/"), ("deep/b/c/", "b/c/")]]
         folders = [("deep", "."), ("deep", "."), ("deep/many", "many"), ("deep/a", "a"), ("deep/b", "b"), ("deep/b/c", "b/c")]
         for turn in range(1 << 40):
@@ -211,7 +211,7 @@ class Run:
 
     @staticmethod
     def betrayed(place, text):
-        """Where the secret, or a name of it, is found."""
+        """Returns the places where the secret, or its name, is found."""
         needles = [SECRET, SECRET_NAME.encode()]
         found = ["what the import prints"] if any(needle in text.encode() for needle in needles) else []
         for path in [place.with_suffix(".rejects"), *place.rglob("*")]:
@@ -236,7 +236,7 @@ class Run:
                 container = folder / f"C{imports}.tidemark"
                 is_folder = imports % 2 == 0
                 source = folder / "in" if is_folder else folder / "in" / "rows.jsonl"
-                # Scaled ones are opened by another reader.
+                # Pictures that are scaled go through another reader.
                 options = ([] if is_folder else ["--asset", "image"]) + (["--max-pixels", "4096"] if imports % 6 == 4 else [])
                 ended = self.import_(source, container, options, self.options.limit)
                 imports += 1

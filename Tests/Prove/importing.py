@@ -1,4 +1,4 @@
-"""The import that proofs by killing begin with: what is imported, how, and what must come of it."""
+"""The import that the proofs by killing share: its source, its options, and the state that it must leave."""
 
 import hashlib
 import json
@@ -43,7 +43,7 @@ class Run:
         return killing.kill_after(self.command(container), delay)
 
     def state(self, container):
-        """A digest of all that a reader can see: records, assets by name and content, and that history adds up."""
+        """Returns a digest of all that a reader can see: the records, and the assets by name and content. Checks that the history adds up to the records."""
         tool = self.options.tidemark
         verify = subprocess.run([tool, "verify", container, "--json"], capture_output=True, text=True)
         if verify.returncode != 0:

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Kills processes while they move a store's log into its database, and looks whether all that was acknowledged is there.
+"""Kills processes during checkpoints, which move a store's log into its database, and checks that every acknowledged save is there.
 
-A writer that is killed leaves a store with a long log. On a copy of it a process saves once, says so, and begins a checkpoint, in which it is
-killed with SIGKILL, at a moment drawn from the length of one that nobody disturbed. Then a reader must see each save whole, the last one
-among them, and `tidemark verify` must find nothing in a copy. The same store goes on so until a checkpoint comes to its end. Some kills must
-have come while a part of the log was moved: else the proof says that it has shown nothing.
+A killed writer leaves a store with a long log. On a copy of that store a process saves once, says so, and begins a checkpoint. It is killed with
+SIGKILL during the checkpoint, at a moment drawn from the length of an undisturbed one. Then a reader must see each save whole, with the last one,
+and `tidemark verify` must find nothing in a copy. The same store is used until a checkpoint ends. Some kills must have come after a part of the log
+was moved. Otherwise the proof fails, because it has shown nothing.
 """
 
 import json
@@ -20,7 +20,7 @@ from killing import fail
 
 
 def begun(options, container, *flags):
-    """A writer's process, and the number of its first save, which it has acknowledged."""
+    """Starts a writer, and returns its process and the number of its first save, which it has acknowledged."""
     process = killing.start([options.probe, "write", container, "--count", "1", "--acknowledges", *flags])
     line = process.stdout.readline()
     if not line.endswith("\n"):
@@ -36,13 +36,13 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tidemark-kill-", dir=options.folder) as name:
         folder = pathlib.Path(name)
         template = folder / "template"
-        # The last connection that is closed empties the log, so the writer may not end by itself.
+        # A process that ends by itself closes the last connection, which empties the log. So the writer is killed.
         writer = killing.start([options.probe, "write", template, "--count", "1", "--each", str(options.records), "--stays"])
         writer.stdout.readline()
         writer.kill()
         writer.communicate()
         log = os.path.getsize(template / "private.sqlite-wal")
-        # A longer one is moved as it is saved.
+        # A longer log would be moved while it is written.
         if not options.records * 100 < log < 60 << 20:
             fail(f"the log has {log:,} bytes, which is too little or too much: choose other --records")
         shutil.copytree(template, folder / "undisturbed")

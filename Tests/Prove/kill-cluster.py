@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Kills the machines of a cluster under load, and cuts the networks between them, and looks whether the cloud keeps its word.
+"""Kills the machines of a cluster under load, cuts the networks between them, and checks that no acknowledged save is lost.
 
-PostgreSQL runs on three machines under Patroni, with a synchronous replica; three servers stand behind a proxy. Writers send atomic batches
-through the proxy and note what is acknowledged, one sends assets; a batch that was not answered is sent again with its client token. Two
-devices edit one container's records and synchronise all the while. Meanwhile servers and the primary are killed, and the networks between
-servers and the database are cut, at random moments. Nobody does anything by hand but start again what was killed, after a while.
+PostgreSQL runs on three machines under Patroni, with a synchronous replica. Three servers stand behind a proxy. Writers send atomic batches through
+the proxy and record what is acknowledged; one writer sends assets. A batch without an answer is sent again with its client token. Two devices edit
+the records of one container and synchronise all the while. Meanwhile servers and the primary are killed, and the networks between servers and
+database are cut, at random moments. The proof only starts again what was killed, after a while; the cluster does the rest.
 
-At the end each record must be as acknowledged, whichever server is asked, the zone's changes must have these records and no others, assets
-must come back as they went up, and the devices must be equal, with no edit lost. Some batches must have been done whose answers were lost. No
-server may have ended by itself. How long a writer was without an answer is printed, for each kind of loss; it is to be at most 30 s for 99 in
+At the end each record must be as acknowledged, on each server. The zone's changes must have these records and no others, and assets must come back
+as they were sent. The devices must be equal, with no edit lost. Some batches must have been done although their answers were lost. No server may
+have ended by itself. For each kind of loss, the longest time that a writer was without an answer is printed. It has to be at most 30 s for 99 in
 100 losses of a primary.
 
 Needs root on Linux, for network namespaces.
@@ -41,17 +41,17 @@ import start_server  # noqa: E402
 from nodes import ClusterError, wait_until  # noqa: E402
 
 LATEST_EDIT = "latestEdit"
-# Seconds after which 99 in 100 losses of a primary are to be over.
+# The longest outage in seconds that 99 in 100 losses of a primary may cause.
 LONGEST_OUTAGE = 30
 
 
 def percentile(values, share):
-    """The value that so large a share of some values does not exceed."""
+    """Returns the smallest value that at least `share` of the values does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 class TimedLink(Link):
-    """Also knows when each request that saves was sent and answered. What is read goes on earlier than what is saved."""
+    """Also records when each request that saves was sent and answered. Reads don't count: they work again earlier than saves."""
 
     def __init__(self, *words, **named):
         super().__init__(*words, **named)
@@ -69,16 +69,16 @@ class TimedLink(Link):
         return bool(self.answered) and self.answered[-1][0] > moment
 
     def longest_wait(self, moment):
-        """The longest time between two answers that ended after a moment; from the moment on where it began before. What was earlier is forgotten."""
+        """Returns the longest time between two answers since a moment, or from the moment to the first answer. Forgets the answers before the moment."""
         first = next((index for index, (_, came) in enumerate(self.answered) if came > moment), len(self.answered))
         times = [moment] + [came for _, came in self.answered[first:]]
-        # The writer adds to it meanwhile.
+        # The writer adds to the list meanwhile.
         del self.answered[:first]
         return max((later - earlier for earlier, later in itertools.pairwise(times)), default=0)
 
 
 class Clustered:
-    """The cloud of a cluster, as the devices see it."""
+    """The cloud of a cluster, as devices see it."""
 
     def __init__(self, options, url, account):
         self.options, self.url, self.account = options, url, account
@@ -105,9 +105,9 @@ class Proof:
         self.writers = [
             kind(name, TimedLink(8080, self.token, self.proxy, has_proxy=True), drawn.getrandbits(64), options, self.acknowledged, self.pause)
             for kind, name in [(Writer, f"w{number}") for number in range(options.writers)] + [(Sender, "assets")]]
-        # The longest time that a writer was without an answer, by what was lost.
+        # The longest times that a writer was without an answer, by kind of loss.
         self.outages = {"server": [], "primary": [], "network": []}
-        # How often a server whose network was cut was not ready then.
+        # How many of the servers with a cut network said that they were not ready.
         self.noticed = 0
 
     def look_at_writers(self):
@@ -123,7 +123,7 @@ class Proof:
         wait_until(f"writers after a {kind}'s loss", 180, have_gone_on)
 
     def note_outage(self, kind, moment):
-        """The longest wait of a writer since a loss, with what came of the loss. The sender of contents is left out: it has other work between two saves."""
+        """Records the longest wait of a writer since a loss, including the time of the repair. A ``Sender`` is left out: it has other work between two saves."""
         self.outages[kind].append(max(writer.link.longest_wait(moment) for writer in self.writers if not isinstance(writer, Sender)))
 
     def look_at_servers(self):
@@ -164,7 +164,7 @@ class Proof:
         wait_until("a synchronous replica", 240, self.cluster.has_synchronous_replica)
 
     def cut_network(self):
-        """Cuts a server from the database, for a while."""
+        """Cuts a server off from the database for a while."""
         machine, primary = self.drawn.choice(self.cluster.servers), wait_until("a primary", 120, self.cluster.primary)
         wait_until(f"{machine.name} that reaches {primary.name}, before anything is cut", 10, lambda: machine.reaches(primary, 5432))
         moment = time.monotonic()
@@ -263,14 +263,14 @@ class Proof:
                 raise Wrong(f"{machine.name}: the zone has {len(found):,} records, {len(alive):,} were acknowledged; the first that differ: {strange[:5]}")
         print(f"{time.monotonic() - began:.0f} s: {self.acknowledged.batches:,} batches acknowledged, {self.acknowledged.repeated} of them sent again, of which "
               f"{self.acknowledged.done_before} had been done without an answer, and each done once; {compared:,} records as acknowledged on each of {len(self.cluster.servers)} servers", flush=True)
-        # The proxy has closed the first connection, which nobody used for all this time.
+        # The connection is a new one, because the proxy closes connections that are idle for long.
         assets = check_assets(Link(8080, self.token, self.proxy), self.acknowledged, self.options.assets)
         print(f"{assets} assets came back as they were sent", flush=True)
         if self.options.server_kills >= 100 and self.acknowledged.done_before == 0:
             raise Wrong("no batch was done without an answer, so it was not tried whether one is done twice")
 
     def judge(self):
-        """Whether what is to be reached was reached."""
+        """Returns whether the proof has reached what it has to reach."""
         if self.outages["primary"]:
             found = percentile(self.outages["primary"], 0.99)
             is_reached = found <= LONGEST_OUTAGE
@@ -310,7 +310,7 @@ def main():
     signals.end_in_order()
     seed, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-cluster-", dir=options.folder))
-    # The user of the database passes through it.
+    # The user who runs the database has to reach its files below this folder.
     folder.chmod(0o755)
     cluster = None
     try:

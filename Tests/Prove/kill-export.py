@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Kills exports with pictures at random moments, and compares what they leave with an undisturbed export.
+"""Kills exports with pictures at random moments, and compares the resulting folder with that of an undisturbed export.
 
-An export into an empty folder is killed with SIGKILL at a moment drawn from its whole length, and begun again, until one comes to its end.
-After each kill the manifest is the whole one or not there at all, each picture under its own name is whole, and a manifest that is there
-has all of its pictures. In the end the folder is that of the undisturbed export, file by file, with nothing left of the killed ones, and
-the container is as before, and `tidemark verify` finds nothing in it.
+An export into an empty folder is killed with SIGKILL at a moment drawn from its whole length, and started again, until one ends by itself. After
+each kill the manifest must be whole or missing, each picture under its final name must be whole, and a manifest must have all of its pictures. At
+the end the folder must be equal to that of the undisturbed export, file by file, without remains of the killed ones. The container must be as
+before, and `tidemark verify` must find nothing in it.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from killing import fail
 
 
 def files(folder):
-    """The digest of each file below a folder, by its path."""
+    """Returns the digests of all files below a folder, by their paths."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
 
 

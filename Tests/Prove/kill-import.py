@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Kills imports of real size at random moments, resumes each, and compares the stores with that of an undisturbed run.
+"""Kills imports of real size at random moments, resumes them, and compares the resulting store with that of an undisturbed import.
 
-Every import is killed with SIGKILL at a moment drawn from its whole length, over and over, each time going on with --resume, until one
-comes to its end. Then its export and its assets must be those of the undisturbed run, byte for byte, its history must add up to the
-records, and `tidemark verify` must find nothing.
+Each import is killed with SIGKILL at a moment drawn from its whole length, and continued with --resume, again and again until it ends by itself.
+Then its export and its assets must be those of the undisturbed import, byte for byte, its history must add up to the records, and `tidemark verify`
+must find nothing.
 """
 
 import pathlib

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Kills moves of a container of real size at random moments, and checks that exactly one whole container is there each time.
+"""Kills moves of a container of real size at random moments, and checks after each kill that exactly one whole container exists.
 
-The container moves to and fro between two places. Each move is killed with SIGKILL at a moment drawn from its whole length, over and over,
-until one comes to its end. After each kill exactly one of the two places opens, with the digest that the container had before: all rows of
-all tables of both stores, history, pending changes and counters among them, what an export shows, and every asset's bytes. The other place
-is refused. Now and then the move is undone instead of being gone on with. Then everything has moved, with the same digest.
+The container moves to and fro between two places. Each move is killed with SIGKILL at a moment drawn from its whole length, again and again, until
+one ends by itself. After each kill exactly one of the two places must open. Its digest must be the same as before the move: it covers all rows of
+all tables of both stores, with history, pending changes and counters, the rows of an export, and the bytes of every asset. The other place must be
+refused. Sometimes the move is undone instead of being continued. In the end the container must have moved, with the same digest.
 """
 
 import hashlib
@@ -21,12 +21,12 @@ from killing import fail
 
 TYPE = "Destination"
 FLOOR = pathlib.Path(__file__).resolve().parent.parent.parent / "Benchmarks" / "Floor"
-# What `tidemark` exits with when the container is not there, has moved or is a copy that does not count; or is none.
+# The exit codes of `tidemark` where the container is missing, has moved, is an unfinished copy, or is no container.
 ELSEWHERE = (66, 73)
 
 
 def make_container(tidemark, folder, records, pictures):
-    """Imports a journal twice, the second time with changes, and gives the container a second store."""
+    """Imports a journal twice, the second time with changes, and adds a second store to the container."""
     data, generator = folder / "data", folder / "generate"
     data.mkdir()
     subprocess.run(["cc", "-O2", "-o", generator, FLOOR / "generate.c", FLOOR / "journal.c"], check=True)
@@ -38,7 +38,7 @@ def make_container(tidemark, folder, records, pictures):
         subprocess.run([tidemark, "import", data / manifest, "--into", container, "--type", TYPE, "--id", "id", "--asset", "image",
                         "--json"], check=True, stdout=subprocess.DEVNULL)
     shutil.rmtree(data)
-    # Any store's file is one of either scope.
+    # A store's file is valid for either scope.
     shutil.copy(container / "private.sqlite", container / "shared.sqlite")
     return container
 
@@ -48,7 +48,7 @@ class Moves:
         self.tool = options.tidemark
 
     def digest(self, container):
-        """A digest of all that there is; None where the container can't be opened."""
+        """Returns a digest of the whole container, or `None` where it can't be opened."""
         verify = subprocess.run([self.tool, "verify", container, "--json"], capture_output=True, text=True)
         if verify.returncode in ELSEWHERE:
             return None
@@ -77,7 +77,7 @@ class Moves:
         return json.loads(killing.finish(self.command(source, target)))
 
     def check(self, places, wanted, after):
-        """The one place at which the container is."""
+        """Returns the one place where the container is. Fails if there is not exactly one, or if its digest is wrong."""
         digests = {place: self.digest(place) for place in places}
         found = [place for place, digest in digests.items() if digest is not None]
         if len(found) != 1:
@@ -111,7 +111,7 @@ def main():
                 kills += 1
                 there = moves.check([source, target], wanted, f"after {kills} kills (seed {seed})")
                 if there == source and drawn.random() < 0.2:
-                    # Where the kill came before anything was done, there is nothing to undo.
+                    # If the kill came before the move had begun, there is nothing to undo.
                     killing.start(moves.command(source, target, "--rollback")).communicate()
                     undone += 1
                     if target.exists() and any(path.name != "container.json" for path in target.iterdir()):

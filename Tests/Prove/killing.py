@@ -1,4 +1,4 @@
-"""What the proofs by killing share: how they are asked, how they fail, and how a process is killed."""
+"""Helpers of the proofs by killing: their options, their failures, and functions that kill processes."""
 
 import argparse
 import hashlib
@@ -27,19 +27,19 @@ def parser(about, kills, records, pictures):
 
 
 def draw(options):
-    """A seed, which is printed, and the numbers that come of it."""
+    """Prints the run's seed, and returns it with a generator of random numbers."""
     seed = options.seed if options.seed is not None else random.SystemRandom().getrandbits(32)
     print(f"seed {seed}", flush=True)
     return seed, random.Random(seed)
 
 
 def start(command, environment=None):
-    """Starts a process, with what is added to its environment."""
+    """Starts a process. `environment` is added to its environment."""
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | (environment or {}))
 
 
 def wait_for(process, given=None, within=None):
-    """What a process prints. One that is waited for in vain, because this program is to end, is killed."""
+    """Returns what a process prints. Kills the process if this program is interrupted meanwhile."""
     try:
         return process.communicate(given, within)
     except subprocess.TimeoutExpired:
@@ -51,7 +51,7 @@ def wait_for(process, given=None, within=None):
 
 
 def kill_after(command, delay, environment=None):
-    """Whether the process was killed; one that came to its end before must have done so well."""
+    """Returns whether the process was killed after the delay. A process that ends earlier must end without an error."""
     process = start(command, environment)
     try:
         _, errors = wait_for(process, within=delay)
@@ -67,7 +67,7 @@ def kill_after(command, delay, environment=None):
 
 
 def finish(command, environment=None):
-    """What a process that is left alone prints."""
+    """Runs a process to its end, and returns what it prints."""
     process = start(command, environment)
     output, errors = wait_for(process)
     if process.returncode != 0:
@@ -76,7 +76,7 @@ def finish(command, environment=None):
 
 
 def finish_with(command, given):
-    """What a process prints that reads a text."""
+    """Runs a process to its end with a text as its input, and returns what it prints."""
     ended = subprocess.run(command, input=given, capture_output=True, text=True)
     if ended.returncode != 0:
         fail(f"{command[1:3]} ended with {ended.returncode}: {ended.stdout}{ended.stderr}")
@@ -84,7 +84,7 @@ def finish_with(command, given):
 
 
 def picture(number, size):
-    """A PNG whose pixels nobody will see: noise of about `size` bytes."""
+    """Returns a file of about `size` bytes that begins like a PNG. Its pixels are noise, because no proof decodes them."""
     def chunk(kind, data):
         return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
 
@@ -94,6 +94,6 @@ def picture(number, size):
 
 
 def add_assets(digest, container):
-    """Adds the container's assets, by name and content."""
+    """Adds the names and contents of the container's assets to a digest."""
     for path in sorted((container / "assets").glob("*/*")):
         digest.update(path.name.encode() + hashlib.sha256(path.read_bytes()).digest())

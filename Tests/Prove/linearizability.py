@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Proves that a served cloud is linearizable and that permissions hold, by recorded histories, while servers, networks, clocks go wrong.
+"""Proves by recorded histories that a served cloud is linearizable and that permissions hold, while servers, networks and clocks fail.
 
-Clients create, update by change tag, force, delete, look up, query and fetch changes of a few records, alone and in atomic batches of two,
-in a zone that two others take part in and in one of a participant's own. The owner changes what the participants may do all the while. Each
-operation is noted with the times of its begin and its answer. In rounds of some seconds servers are killed, stopped, and started again,
-connections are cut, requests and answers held back, and clocks jump; over a database it fails as well, over a cluster its primary.
+Clients create, update by change tag, force, delete, look up, query and fetch changes of a few records, alone and in atomic batches of two. They work
+in a zone that the owner shares with two participants, and in a zone of one of the participants. Meanwhile the owner changes the participants'
+permissions. Each operation is recorded with the times of its beginning and of its answer. In rounds of some seconds servers are killed, stopped and
+started again, connections are cut, requests and answers are delayed, and clocks jump. With a database the database fails as well, and with a
+cluster its primary.
 
-After each round a checker looks for an order in which all operations can have been done one after the other, each between its begin and its
-answer (Linearizability/search.py). A write that was not answered may have been done at any time after it began, or never. Where there is no
-order, the smallest part of the history that has none is printed.
+After each round a checker looks for an order in which all operations can have been done one after the other, each between its beginning and its
+answer (Linearizability/search.py). A write without an answer may have been done at any time after it began, or never. If there is no such order, the
+smallest part of the history without one is printed.
 
-`--control` puts proxies that lie between clients and server, each of which has to be found out.
+`--control` puts proxies between clients and server that lie. Each lie has to be detected.
 
 Examples:
   linearizability.py --tidemark T --server S --minutes 5
@@ -45,14 +46,14 @@ from rounds import CLIENTS, Rounds  # noqa: E402
 
 
 def check_file(path):
-    """The verdict over a history, and the seconds that it took."""
+    """Returns the checker's verdict on a history, and the seconds that it took."""
     began = time.monotonic()
     verdict = checking.check(Zone.read(path))
     return verdict, time.monotonic() - began
 
 
 class Checks:
-    """Checks histories in another process, while the next round runs."""
+    """Checks histories in another process while the next round runs."""
 
     def __init__(self, folder, seed):
         self.folder, self.seed = folder, seed
@@ -67,7 +68,7 @@ class Checks:
         self.running.append((path, self.pool.submit(check_file, path)))
 
     def gather(self, waits=False):
-        """Takes up verdicts that are there, or all of them."""
+        """Collects the verdicts that are ready, or all of them if `waits`."""
         left = []
         for path, running in self.running:
             if not waits and not running.done():
@@ -90,7 +91,7 @@ class Checks:
 
 
 def prepare(options, folder, drawn, proxy):
-    """A served cloud in which queries are answered, and the clients."""
+    """Starts a served cloud in which queries are possible, and the clients. Returns both."""
     folder.mkdir(exist_ok=True)
     served = clouds.KINDS[options.cloud](options, folder, drawn, list(CLIENTS), proxy=proxy)
     try:
@@ -146,7 +147,7 @@ def counted(counts):
 
 
 def control(options, folder, histories, seed, drawn):
-    """Lets each proxy lie until it is found out."""
+    """Runs each lying proxy until its lie is detected."""
     missed = []
     for lie in options.control:
         proxies = []

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Moves a large cloud from a directory into PostgreSQL and a bucket and back, in moves that are killed, with devices in the middle of a sync.
+"""Moves a large cloud from a directory into PostgreSQL and a bucket and back. The moves are killed, and devices are in the middle of a sync.
 
-A device sends all records and pictures; a second one is killed while it fetches. The cloud moves into a database, in a move that is killed several
-times. The second device goes on over the database, a third begins there and is killed, and the first edits. The cloud moves back, again with kills,
-and the third goes on. In the end all devices have the same records, `tidemark verify` and `tidemark admin verify` find nothing, and a move back that
-follows at once has the very rows and contents of the directory that it came from: every table is read, and each content compared with its SHA-256, by
-another program than ours. With --bucket the contents are in a bucket of SeaweedFS, otherwise in a directory as servers share it.
+A device sends all records and pictures, and a second one is killed while it fetches. The cloud moves into a database; the move is killed several
+times. The second device continues over the database, a third begins there and is killed, and the first edits. The cloud moves back, again with
+kills, and the third continues. In the end all devices must have the same records, and `tidemark verify` and `tidemark admin verify` must find
+nothing.
+
+A move back that follows at once must give the same rows and contents as the first directory. Here every table is read, and each content compared
+with its SHA-256, without Tidemark. With --bucket the contents are in a bucket of SeaweedFS, otherwise in a directory that servers share.
 """
 
 import hashlib
@@ -28,18 +30,18 @@ import signals  # noqa: E402
 import start_server  # noqa: E402
 from runner.postgres import Postgres  # noqa: E402
 
-# What a directory has for itself, which is made anew: which migrations were run, and numbers by which readers notice that they have to read the
+# Rows that are created anew in each directory: the migrations that were run, and the counters by which readers notice that they have to read the
 # access or the schema again.
 OWN_ROWS = {"grdb_migrations": "FALSE", "sqlite_sequence": "FALSE", "counters": "NOT (name IN ('schema', 'revision'))"}
 
 
 def hashed(data):
-    """A number that stands for some bytes: sums of these don't depend on an order."""
+    """Returns a number for some bytes. The sum of such numbers does not depend on their order."""
     return int.from_bytes(hashlib.sha256(data).digest()[:16])
 
 
 class Device:
-    """A container, with a session at the server."""
+    """A container with a session at the server."""
 
     def __init__(self, tidemark, folder, name):
         self.tidemark, self.container = tidemark, folder / f"{name}.tidemark"
@@ -58,7 +60,7 @@ class Device:
         return json.loads(self.run("verify", "--json"))["records"]
 
     def digest(self):
-        """Of all records and of the contents of their assets, however they lie."""
+        """Returns a digest of all records and of their assets' contents, in any order."""
         folder = self.container.with_suffix(".exported")
         count = 0
         self.run("export", "--type", "Destination", "--to", folder / "records.jsonl", "--assets", folder / "assets", "--asset-names", "identifier")
@@ -69,7 +71,7 @@ class Device:
                 row = json.loads(line)
                 if "image" in row:
                     row["image"] = contents[row["image"]]
-                # Only the device that has imported them knows which column was the name; each has the fields in the order in which it has met them.
+                # The order of fields differs between devices. Only the device that has imported the records knows which column held their names.
                 if "id" in row:
                     row["_name"] = f"Destination:{row.pop('id')}"
                 total += hashed(json.dumps(row, sort_keys=True).encode())
@@ -78,7 +80,7 @@ class Device:
 
 
 def rows_of(directory):
-    """A digest of each table of a cloud's databases, whatever the order of rows is."""
+    """Returns a digest of each table of a cloud's databases, which does not depend on the order of rows."""
     found = {}
     for path in sorted(directory.rglob("*.sqlite")):
         with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
@@ -86,19 +88,19 @@ def rows_of(directory):
             tables = [name.decode() for name, in database.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'")]
             for table in tables:
                 total, count, columns = 0, 0, {}
-                # The column of the access's only counter has the name of what is counted.
+                # In access.sqlite the only counter is a column with the name of what it counts.
                 named = 'SELECT \'revision\' AS name, * FROM counters' if path.name == "access.sqlite" and table == "counters" else f'SELECT * FROM "{table}"'
                 cursor = database.execute(f"SELECT * FROM ({named}) WHERE {OWN_ROWS.get(table, 'TRUE')}")
                 for row in cursor:
                     total, count = total + hashed(repr(row).encode()), count + 1
                     columns = dict(zip((column[0] for column in cursor.description), row))
-                # Of a table with one row, which columns differ can be told.
+                # The columns of a table with one row are kept, so that a difference can be named.
                 found[f"{path.relative_to(directory)} {table}"] = (count, total & (1 << 128) - 1, columns if count == 1 else {})
     return found
 
 
 def differences(before, after):
-    """Tables that differ, in words."""
+    """Returns a description of each table that differs."""
     told = []
     for name in sorted(before.keys() | after.keys()):
         (count, total, columns), (now, sum_now, columns_now) = before.get(name, (0, 0, {})), after.get(name, (0, 0, {}))
@@ -109,7 +111,7 @@ def differences(before, after):
 
 
 def contents_of(directory):
-    """The contents of a cloud's assets, by their places in its directory, and their sizes; each is what its name says."""
+    """Returns the sizes of the assets' contents by their paths in a cloud's directory. Fails if one is not the content that its name says."""
     found = {}
     for path in sorted(directory.glob("containers/*/*/assets/*/??/*")):
         if hashlib.sha256(path.read_bytes()).hexdigest() != path.name:
@@ -119,7 +121,7 @@ def contents_of(directory):
 
 
 def check_contents(directory, wanted, what):
-    """Makes sure that a cloud's directory has the very contents that were in another one."""
+    """Checks that a cloud's directory has exactly the contents of another one, and returns how many they are, in words."""
     found = contents_of(directory)
     if found != wanted:
         fail(f"the contents of {what} differ: {len(wanted)} were there, then {len(found)}; of these {len(wanted.items() & found.items())} are equal")
@@ -127,7 +129,7 @@ def check_contents(directory, wanted, what):
 
 
 class Contents:
-    """Where the contents of assets are that belong to the database: a directory, or a bucket of SeaweedFS."""
+    """The place of the database's asset contents: a directory, or a bucket of SeaweedFS."""
 
     def __init__(self, folder, is_bucket):
         if is_bucket:
@@ -148,7 +150,7 @@ class Moves:
         self.options, self.drawn, self.contents, self.kills = options, drawn, contents, 0
 
     def move(self, source, target):
-        """Kills the move some times, at moments of the time that it takes, and lets it end; its summary."""
+        """Moves a cloud, kills the move several times while it runs, lets it end at last, and returns its summary."""
         command = [self.options.tidemark, "admin", "move", "--from", source, "--to", target, *self.contents.words, "--json"]
         command = list(map(str, command))
         began, killed, whole = time.monotonic(), 0, self.options.records / 20_000
@@ -166,7 +168,7 @@ class Moves:
 
 
 def write_manifest(folder, records, pictures):
-    """Records as a journal has them, and some pictures."""
+    """Writes records like those of a journal, some of them with pictures, and returns the manifest's path."""
     (folder / "pictures").mkdir()
     for number in range(pictures):
         (folder / "pictures" / f"{number}.png").write_bytes(killing.picture(number, 20_000 + number * 997 % 300_000))
@@ -180,7 +182,7 @@ def write_manifest(folder, records, pictures):
 
 
 def wait_until_unused(postgres):
-    """The connections of a server end some moments after it."""
+    """Waits until no server is connected to the database. Connections end a few moments after their server."""
     for _ in range(200):
         if postgres.sql("SELECT count(*) FROM pg_stat_activity WHERE datname = 'tidemark' AND pid <> pg_backend_pid()", "postgres") == "0":
             return
@@ -208,7 +210,7 @@ def run(options, folder, drawn, postgres, contents, servers):
     began = time.monotonic()
     first.run("sync")
     print(f"sent {options.records:,} records in {time.monotonic() - began:.0f} s", flush=True)
-    # In the middle: a fetch of all takes about as long as the sending did.
+    # A fetch of everything takes about as long as sending it took.
     sending = time.monotonic() - began
     if not kill_after(second.sync_words(), sending / 4):
         fail("the second device was not in the middle of a sync; take more --records")
@@ -222,7 +224,7 @@ def run(options, folder, drawn, postgres, contents, servers):
         fail(f"the cloud has {len(sent)} contents of {options.pictures}")
     database = moves.move(cloud.data, postgres.address)
     wait_until_unused(postgres)
-    # Back at once: the very same rows.
+    # A move back at once has to give the same rows.
     unchanged = folder / "unchanged"
     returned = moves.move(postgres.address, unchanged)
     if database["digest"] != returned["digest"]:
@@ -271,7 +273,7 @@ def main():
     signals.end_in_order()
     _, drawn = killing.draw(options)
     folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-move-", dir=options.folder))
-    # The user of the database and of the bucket passes through it.
+    # The user who runs the database and the bucket has to reach their files below this folder.
     folder.chmod(0o755)
     postgres, contents, servers = None, None, []
     try:

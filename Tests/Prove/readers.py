@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Lets processes read a store while another saves to it, and proves that they change nothing, see all and keep nobody waiting.
+"""Lets processes read a store while another saves to it, and proves that readers change nothing, see whole states and block nobody.
 
-1. A writer saves, at a rate, without readers, and then with some that read over and over, one of them opening the store anew for
-   each read. No reader may meet an error, or a state that no transaction left.
-2. The writer is watched by strace, with readers beside it: no lock that it needs may be refused.
-3. A reader is watched by strace: no system call of it may write to, make, remove, rename, lock for writing, or change the
-   attributes of any file of the store.
-4. The writer is killed with SIGKILL, again and again; a reader, as root and as nobody, must then see what was acknowledged, and
+1. A writer saves at a given rate, first without readers, then with several that read in a loop. One of them opens the store anew for each read. No
+   reader may meet an error, or a state that no transaction left.
+2. The writer runs under strace, beside readers: no lock that it needs may be refused.
+3. A reader runs under strace: no system call of it may write to, create, remove, rename, lock for writing, or change the attributes of any file of
+   the store.
+4. The writer is killed with SIGKILL, again and again. After each kill a reader, once as root and once as nobody, must see what was acknowledged, and
    leave every file as it was.
-5. Two writers save, each the records of a lane of its own, and each is killed again and again, while four readers read. Each state
-   that they see has whole saves alone; a writer that begins again finds what was acknowledged, and at most one save more.
-6. A store of a size is made, and opened many times.
+5. Two writers save, each the records of its own lane, and each is killed again and again, while four readers read. Each state that they see must
+   consist of whole saves. A writer that starts again must find what was acknowledged, and at most one save more.
+6. A store of a given size is made, and opened many times.
 """
 
 import argparse
@@ -28,7 +28,7 @@ import tempfile
 import threading
 import time
 
-# What a reader may do with a descriptor of the store's files. Whatever else takes one is a finding.
+# System calls that a reader may make with a descriptor of the store's files. Any other call is a finding.
 HARMLESS = {"read", "pread64", "close", "fstat", "newfstatat", "statx", "lseek", "mmap", "getdents64", "statfs", "fstatfs",
             "faccessat", "faccessat2", "readlinkat", "access", "stat", "lstat", "readlink", "chdir", "fadvise64", "readv", "preadv"}
 
@@ -38,7 +38,7 @@ def fail(text):
 
 
 def state(folder):
-    """Names, attributes, times and contents of all files."""
+    """Returns the names, attributes, times and contents of all files below a folder."""
     found = {}
     for path in [folder, *sorted(folder.rglob("*"))]:
         status = path.lstat()
@@ -105,7 +105,7 @@ class Run:
     # Under strace
 
     def watch_writer(self):
-        """The writer must get each lock that it asks for at once; those of read marks that are in use it does without."""
+        """Checks that the writer gets each lock at once. Locks of read marks in use may be refused, because the writer does without them."""
         container = self.folder / "waiting"
         self.probe("write", container, "--count", 1)
         log = self.folder / "strace-writer"
@@ -124,7 +124,7 @@ class Run:
         container = self.folder / "watched"
         self.probe("write", container, "--count", 200)
         calls = findings = 0
-        # While a writer is at work; with its index and log left; without the index; without both.
+        # The steps: while a writer runs; with its index and log left behind; without the index; without index and log.
         for step in ["live", "left", "no index", "nothing"]:
             writer = None
             if step == "live":
@@ -168,7 +168,7 @@ class Run:
         if name in ("open", "openat"):
             return "O_RDONLY" in rest and not re.search(r"O_(WRONLY|RDWR|CREAT|TRUNC|APPEND|TMPFILE)", rest)
         if name == "fcntl":
-            # Asking who holds a lock names the lock that one would want.
+            # F_GETLK only asks who holds a lock, although it names the type of a lock for writing.
             asks = re.search(r"F_(OFD_)?GETLK|F_GETFD|F_SETFD|F_GETFL|F_DUPFD", rest)
             return bool(asks) or ("SETLK" in rest and re.search(r"l_type=F_(RDLCK|UNLCK)", rest) is not None)
         if name == "mmap":
@@ -210,7 +210,7 @@ class Run:
     # Several writers
 
     def write_lane(self, container, lane, commits, kills, moments, progress):
-        """Has a writer go on with a lane until so many saves are acknowledged, and kills it so many times meanwhile."""
+        """Runs a writer in a lane until `commits` saves are acknowledged, and kills it `kills` times meanwhile."""
         acknowledged, saved = 1, 0
         ends = sorted(moments.randrange(1, commits) for _ in range(kills)) + [commits]
         for number, end in enumerate(ends):
@@ -226,7 +226,7 @@ class Run:
                         raise ValueError(f"the writer of lane {lane} ended by itself: {writer.stderr.read()}")
                     acknowledged, saved = int(line), saved + 1
                     progress[lane] = saved
-                # What it is in the middle of differs.
+                # The random pause lets kills meet the writer at different points.
                 time.sleep(moments.choice([0, 0, moments.uniform(0, 0.003)]))
             finally:
                 writer.kill()

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Puts a cloud over PostgreSQL and a bucket back to a moment, by the commands of the operators' guide, and looks whether all is as it was then.
+"""Restores a cloud over PostgreSQL and a bucket to a moment, by the commands of the operators' guide, and checks that all is as it was then.
 
-PostgreSQL has a replica and archives its log, and the bucket keeps versions, as Documentation/Guides/Cluster.md says, whose blocks of commands are read and run.
-Writers save, change and delete records and send assets through one of two servers, before, while and after a base backup is taken of the replica; the moment is a
-whole second while they do. Then comes the damage: somebody deletes records, contents are removed from the bucket, some of them twice. Database and bucket are put
-back.
+PostgreSQL has a replica and archives its log, and the bucket keeps versions, as in Documentation/Guides/Cluster.md. The proof reads and runs the code
+blocks of that guide. Writers save, change and delete records and send assets through one of two servers, before, during and after a base backup of
+the replica. The moment is a whole second during these writes. Then comes the damage: a client deletes records, and contents are removed from the
+bucket, some of them twice. Then database and bucket are restored.
 
-Each batch that was acknowledged before the moment has to be there, with its tags, none that was sent after it, and one that was on its way as a whole or not
-at all. Contents come whole, and `tidemark admin verify` finds nothing, which it does find before the bucket is put back. Sessions are those of the moment.
-Tokens and tags of the time that is lost are refused. Devices that were ahead lose nothing of their own, get back what others have deleted, delete again what
-they have deleted themselves, and end equal, with one that knew nothing of it. Then writers go on. At last all is put back once more, to a later moment of the
-first history.
+Each batch that was acknowledged before the moment must be there, with its tags. No batch that was sent after the moment may be there. A batch without
+an answer at the moment must be there as a whole or not at all. Contents must be whole. `tidemark admin verify` must find nothing, but must find the
+missing contents before the bucket is restored. Sessions must be those of the moment, and tokens and tags of the lost time must be refused.
 
-It is done twice: with all servers stopped meanwhile, as the guide says, and with one that goes on.
+Devices that were ahead of the moment must lose none of their own edits, get back what others had deleted, delete again what they had deleted
+themselves, and end equal to a device that began afterwards. Then writers continue. At last everything is restored once more, to a later moment of
+the first history.
+
+All of this is done twice: with all servers stopped meanwhile, as the guide says, and with one that keeps running.
 """
 
 import argparse
@@ -44,7 +46,7 @@ from runner.measuring import Failure  # noqa: E402
 
 
 class Proof:
-    """One run: what there is, what happens, and what has to be then."""
+    """One run: the parts of the cloud, the events, and the checks."""
 
     def __init__(self, options, folder, drawn, keeps_server=False):
         self.options, self.folder, self.drawn, self.keeps_server = options, folder, drawn, keeps_server
@@ -72,7 +74,7 @@ class Proof:
             self.options.server, folder, self.operator.place, *start_server.UNLIMITED, "--log-level", "warning", port=port, environment=self.bucket.environment)
 
     def link(self, server, account):
-        """A session of its own."""
+        """Signs in at a server, and returns a connection with a session of its own."""
         return Link(self.servers[server].port, self.servers[server].sign_in(self.accounts[account])["token"])
 
     def end(self):
@@ -135,7 +137,7 @@ class Proof:
         self.operator.guide.check_all_used()
 
     def damage(self):
-        """Somebody deletes records, and contents go from the bucket. A token and a tag of this time."""
+        """Deletes records, and removes contents from the bucket. Returns a sync token of the time that will be lost, and a record with a tag of that time."""
         alive = sorted(name for name, value in self.log.records.items() if value is not None)
         pictures = [name for name in alive if name in self.options.assets]
         deleted = set(self.drawn.sample(alive, len(alive) // 2)) | set(pictures[::2])
@@ -158,7 +160,7 @@ class Proof:
         return token, changed
 
     def put_back(self, moment, timeline=None):
-        """What the guide says."""
+        """Restores the cloud to a moment, as the guide says."""
         began = time.monotonic()
         going = {"b"} if self.keeps_server else set()
         for name in self.servers.keys() - going:
@@ -196,7 +198,7 @@ class Proof:
         self.log.records = wanted
 
     def compare_sessions(self, ended, later):
-        """Those of the moment: one that was ended since is good, one that was begun since is not."""
+        """Checks that sessions are those of the moment: a session that ended later works again, and one that began later is refused."""
         for server in self.servers.values():
             for link, wanted, what in ((ended, 200, "ended since"), (later, 401, "begun since")):
                 status, _ = Link(server.port, link.token).ask("POST", BASE + "/zones/list", "{}")
@@ -204,7 +206,7 @@ class Proof:
                     raise Wrong(f"a session that was {what} is answered {status}, and not {wanted}")
 
     def refuse(self, stale):
-        """What clients know of the time that was lost means nothing any more, and they are told."""
+        """Checks that tokens and tags of the lost time are refused, with a code that tells clients so."""
         token, record = stale
         for server in self.servers.values():
             link = Link(server.port, self.ben.token)
@@ -255,7 +257,7 @@ def main():
     for keeps_server in (False,) if options.control else (False, True):
         options.assets = {}
         folder = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-restore-", dir=options.folder))
-        # The user of the database and of the bucket passes through it.
+        # The user who runs the database and the bucket has to reach their files below this folder.
         folder.chmod(0o755)
         proof = Proof(options, folder, random.Random(drawn.getrandbits(64)), keeps_server)
         print(f"{'one server goes on' if keeps_server else 'all servers are stopped'}:", flush=True)

@@ -1,4 +1,4 @@
-"""Devices of a cloud that is put back to a moment, and what has to become of their edits."""
+"""Devices of a cloud that is restored to a moment, and the edits that they must have afterwards."""
 
 import hashlib
 import json
@@ -13,11 +13,11 @@ ZONE = {"zoneName": "TidemarkZone"}
 
 
 class Unsent(Wrong):
-    """A device has something that the cloud had acknowledged and lacks, and does not send it."""
+    """A device has something that the cloud had acknowledged and has lost, and does not send it again."""
 
 
 def modify(link, zone, operations):
-    """The records that a client changes, none of which may fail."""
+    """Changes records, none of which may fail, and returns them."""
     records = link.post(BASE + "/records/modify", {"zoneID": zone, "operations": operations})["records"]
     failed = [it for it in records if "serverErrorCode" in it]
     if failed:
@@ -26,7 +26,7 @@ def modify(link, zone, operations):
 
 
 class Devices:
-    """Three devices of anna, of which one is offline since before the moment and one is new after it, and one of cara, who only sends.
+    """Three devices of anna and one of cara. One of anna's is offline since before the moment, and one is new after it. Cara's device only sends.
 
     | record | before the moment | after it | has to be |
     |---|---|---|---|
@@ -53,7 +53,7 @@ class Devices:
         device.run("records set", f"Destination:{name}", f"caption={caption}")
 
     def add(self, device, name):
-        """A record with a picture."""
+        """Adds a record with a picture."""
         folder = self.proof.folder / f"added-{name}"
         folder.mkdir()
         (folder / "picture.png").write_bytes(killing.picture(zlib.crc32(name.encode()), 50_000))
@@ -76,14 +76,14 @@ class Devices:
         self.web = proof.link("b", "anna")
 
     def before(self):
-        """What is saved between the backup and the moment."""
+        """Makes the edits between the backup and the moment."""
         self.edit(self.first, "r1", "before the moment")
         self.add(self.first, "n1")
         self.sync(self.first, self.second, self.lonely)
         self.edit(self.second, "r2", "waits on the second device")
 
     def after(self):
-        """What is saved after the moment."""
+        """Makes the edits after the moment."""
         captions = {"Place 3", "Place 4"}
         gone = [name for name, record in self.records(self.web).items() if record["fields"].get("caption", {}).get("value") in captions]
         modify(self.web, ZONE, [{"operationType": "forceDelete", "record": {"recordName": name}} for name in gone])
@@ -97,7 +97,7 @@ class Devices:
         self.sync(self.first, self.lonely)
 
     def compare(self):
-        """The lonely device comes first: it knows nothing that tells the cloud what it has lost."""
+        """Compares the devices. The lonely device synchronises first: it fetches nothing that could tell the cloud of its loss."""
         self.sync(self.lonely)
         kept = self.records(self.proof.link("b", "cara"))
         if not any(record["fields"].get("caption", {}).get("value") == "made c1" for record in kept.values()):
@@ -116,7 +116,7 @@ class Devices:
         if found != wanted:
             raise Wrong(f"devices have other records than they have to: {sorted(set(found.items()) ^ set(wanted.items()))[:10]}")
         pictures = sum(picture is not None for _, picture in rows[0].values())
-        # Of those, the deleted r6 had one, and n1 and n2 have.
+        # The deleted r6 had a picture, and n1 and n2 were added with one each.
         if pictures != self.proof.options.pictures + 1:
             raise Wrong(f"devices have {pictures} pictures")
         for device in (self.first, self.second, self.third, self.lonely):
@@ -125,7 +125,7 @@ class Devices:
                                  "what another client has deleted is back, what a device has deleted is not")
 
     def rows(self, device):
-        """The caption of each record, and the digest of its picture."""
+        """Returns each record's caption and the digest of its picture."""
         folder = device.container.with_suffix(".exported")
         device.run("export", "--type", "Destination", "--to", folder / "records.jsonl", "--assets", folder / "assets", "--asset-names", "identifier")
         found = {}
@@ -138,7 +138,7 @@ class Devices:
         return found
 
     def records(self, link):
-        """All records of an account's zone, by their names in the cloud."""
+        """Returns all records of an account's zone, by their names in the cloud."""
         found, token = {}, None
         while True:
             zone = link.post(BASE + "/changes/zone", {"zones": [{"zoneID": ZONE} | ({"syncToken": token} if token else {})]})["zones"][0]

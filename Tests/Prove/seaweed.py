@@ -1,4 +1,4 @@
-"""A bucket of SeaweedFS at an address of this machine, and Amazon's program that asks buckets: for proofs that need a bucket and no cluster."""
+"""A bucket of SeaweedFS on this machine, and the program `aws`: for proofs that need a bucket and no cluster."""
 
 import atexit
 import os
@@ -27,7 +27,7 @@ class Bucket(clusters.Cluster):
             shutil.chown(self["s3"].directory, self.user)
 
     def get(self, key, query=""):
-        """An object, or what the bucket says of itself."""
+        """Returns an object, or, without a key, the bucket's answer to a query."""
         address = f"{self.bucket_endpoint}/{BUCKET}{'/' if key else ''}{key}{query}"
         # The credentials come on the standard input: the list of processes shows arguments to everybody.
         return subprocess.run(
@@ -35,7 +35,7 @@ class Bucket(clusters.Cluster):
             input=f"user = \"{self.secrets['access']}:{self.secrets['secret']}\"\n".encode(), stdout=subprocess.PIPE, check=True).stdout
 
     def keys(self):
-        """The keys of all objects, of which there are less than a page has."""
+        """Returns the keys of all objects. There must be fewer than fit on a page."""
         listed = xml.etree.ElementTree.fromstring(self.get("", "?list-type=2"))
         found = [element.text for element in listed.iter() if element.tag.rpartition("}")[2] == "Key"]
         if len(found) >= 1_000:
@@ -51,13 +51,13 @@ def start_bucket(folder):
     except BaseException:
         bucket.end(kills=True)
         raise
-    # A signal may come before anybody can end it.
+    # A signal may end the program before the caller can end the bucket.
     atexit.register(bucket.end, kills=True)
     return bucket
 
 
 def find_aws():
-    """The folder of the program `aws`. PyPI has it as `awscli`."""
+    """Returns the folder of the program `aws`. PyPI has it as `awscli`."""
     found = shutil.which("aws")
     if found:
         return pathlib.Path(found).parent

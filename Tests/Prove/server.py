@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Kills a server with SIGKILL while many write, over and over, and looks whether it keeps its word.
+"""Kills a server with SIGKILL under many writes, again and again, and checks that no acknowledged write is lost.
 
-Writers send atomic batches that make, change and delete records of their own, and note what the server acknowledges, tags included; one
-sends assets in pieces. A batch that was not answered is sent again with the same client token until it is, and must be answered as if it
-had been done once. After each start the records acknowledged since the last kill are looked up and compared, at the end all of them; then
-the zone's changes must have these records and no others, the assets must come back as they went up, and SQLite must find the files whole.
+Writers send atomic batches that create, change and delete their own records, and record what the server acknowledges, with tags. One writer sends
+assets in pieces. A batch without an answer is sent again with the same client token until it is answered, and the answer must be as if it had been
+done once. After each start the records acknowledged since the last kill are looked up and compared, and at the end all of them. Then the zone's
+changes must have these records and no others, the assets must come back as they were sent, and SQLite must find its files whole.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def prove(options, folder, drawn, cloud, account, server):
         pause.set()
         if kill % 10 == 0 or kill == options.kills:
             print(f"{kill} kills: {acknowledged.batches:,} batches, {acknowledged.repeated} sent again, {len(acknowledged.records):,} records; {compared:,} compared", flush=True)
-    # What is still unanswered is sent again, and answered.
+    # Batches without an answer are sent again, and must be answered.
     for writer in writers:
         writer.is_over = True
     for writer in writers:

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Lets a served cloud and three devices of two people work for hours while everything goes wrong, and looks whether anything grows or is lost.
+"""Lets a served cloud and three devices of two people work for hours under faults, and checks that nothing grows or is lost.
 
-Two devices of Anna and one of Ben have `tidemark sync --watch` running. Records are edited, pictures exchanged, records deleted and made
-again, a share's records changed by both people, and Ben's permission changed. All the while watchers and the server are killed, connections
-cut, clocks jump, and the disk of the server or of the devices is full for some seconds. Every few minutes history is purged that is older than
-three, and contents go that nothing names any more.
+Two devices of Anna and one of Ben run `tidemark sync --watch`. The people edit records, exchange pictures, delete records and make them again, and
+both change the records of a share, while Ben's permission changes. All the while watchers and the server are killed, connections are cut, clocks
+jump, and the disk of the server or of the devices is full for some seconds. Now and then history older than three minutes is purged, and contents
+that nothing names any more are removed.
 
-Every ten seconds memory, descriptors and threads of each process are noted, and the bytes of each folder. The number of records and pictures
-that exist at once stays the same, so nothing may grow: the median of the last quarter is compared with that of the second. At the end
-everything is mended: the devices must come to rest with equal content, each edit that was told durable must be there, unless another edit
-of that field came after or beside it, and the containers and the cloud must be whole.
+At intervals the memory, descriptors and threads of each process and the bytes of each folder are recorded. The number of records and pictures that
+exist at once stays the same, so nothing may grow: the median of the last quarter is compared with that of the second. At the end all faults stop.
+The devices must then finish with equal content. Each durable edit must be there, unless another edit of that field came after or beside it. The
+containers and the cloud must be whole.
 
-A full disk needs the rights to mount a file system, clocks need libfaketime; what is missing is said and left out.
+A full disk needs the right to mount a file system, and jumping clocks need libfaketime. A fault that is not possible is named and left out.
 
 Examples:
   soak.py --tidemark T --server S --probe P --minutes 240
@@ -42,22 +42,22 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent / "Linearizability")
 import signals  # noqa: E402
 from disturbances import FAKETIME, Clock, LocalServer, start_server  # noqa: E402
 
-# What a command may end with while something is wrong: see Documentation/Reference/ExitCodes.md.
+# Exit codes that a command may have during a fault: see Documentation/Reference/ExitCodes.md.
 TROUBLE = {69, 71, 73, 74, 75, 77}
 SHARED, EXTRAS, EDITED = 10, 100, 200
-# What goes wrong, and how often beside the others.
+# The faults, and their weights.
 ACTS = {"kill": 4, "server": 2, "cut": 2, "hold": 1, "clock": 2, "disk": 2}
 MEGABYTE = 1 << 20
-# How much more of something the last quarter may have than the second: a factor, and what is added.
+# How much the last quarter may exceed the second: a factor, and a further amount.
 GROWTH = {"memory": (1.25, 20 * MEGABYTE), "descriptors": (1.25, 16), "threads": (1.25, 8), "disk": (1.25, 16 * MEGABYTE)}
 
 
 class Wrong(Exception):
-    """Something that must not be."""
+    """Something has happened that must not happen."""
 
 
 class Disk:
-    """A folder that can be full: a file system of its own where that can be mounted."""
+    """A folder that can become full: a file system of its own where that can be mounted."""
 
     def __init__(self, folder, megabytes):
         folder.mkdir()
@@ -66,7 +66,7 @@ class Disk:
         self.is_mounted = mounted.returncode == 0
 
     def fill(self):
-        """Writes until nothing fits any more."""
+        """Writes a file until the disk is full."""
         with open(self.filler, "wb", buffering=0) as file:
             for size in (MEGABYTE, 4096):
                 try:
@@ -84,7 +84,7 @@ class Disk:
 
 
 class Device:
-    """A container, whose commands have a wall clock of their own, and a process that synchronises it."""
+    """A container with a process that synchronises it. Its commands have a wall clock of their own."""
 
     def __init__(self, name, options, folder, place):
         self.name, self.container, self.log = name, place / f"{name}.tidemark", folder / f"{name}.log"
@@ -96,7 +96,7 @@ class Device:
         self.watcher, self.lock, self.batch, self.told, self.codes = None, threading.Lock(), 0, [{}, {}], collections.Counter()
 
     def run(self, program, *arguments, given=None, fine=()):
-        """What a command prints; `None` where it ended with one of the codes that are fine."""
+        """Runs a command, and returns what it prints, or `None` where it ended with one of the codes in `fine`."""
         ended = subprocess.run([self.programs[program], *map(str, arguments)], input=given, capture_output=True, text=True, env=self.environment)
         if ended.returncode not in (0, *fine):
             raise Wrong(f"{self.name}: {program} {' '.join(map(str, arguments[:3]))} ended with {ended.returncode}: {ended.stderr[-2000:]}")
@@ -111,7 +111,7 @@ class Device:
         self.began = time.monotonic()
 
     def look(self):
-        """Starts the watcher again where trouble has ended it."""
+        """Starts the watcher again if a fault has ended it, and returns whether it did."""
         code = self.watcher.poll()
         if code is not None:
             if code not in TROUBLE:
@@ -128,7 +128,7 @@ class Device:
         self.watch()
 
     def end(self):
-        """Asks the watcher to end."""
+        """Interrupts the watcher, so that it ends by itself."""
         if self.watcher and self.watcher.poll() is None:
             self.watcher.send_signal(signal.SIGINT)
             try:
@@ -138,7 +138,7 @@ class Device:
                 raise Wrong(f"the watcher of {self.name} does not end") from None
 
     def edit(self, seed):
-        """Edits records, and notes which edits are durable, and which may be."""
+        """Edits records, and records which edits are durable, and which may be."""
         self.batch += 1
         by = f"{self.name}{self.batch}"
         output = self.run("sync-probe", "edit", self.container, "--count", 20, "--seed", seed, "--device", by, "--records", EDITED, fine=(1, *TROUBLE))
@@ -171,7 +171,7 @@ class Soak:
             self.sign_in(device, accounts[person])
         a.run("tidemark", "sync", a.container)
         self.names = names = sorted(json.loads(line)["id"] for line in manifest.read_text().splitlines())
-        # Those that are edited come first.
+        # The records that are edited come first in the list.
         self.shared, self.with_pictures = names[-SHARED:], names[EDITED:EDITED + 100]
         a.run("tidemark", "share", "create", a.container, *self.shared, "--type", "Destination", "--title", "Soak")
         invitation = a.run("tidemark", "share", "invite", a.container, "Soak", accounts["ben"]["email"], "--json")
@@ -188,7 +188,7 @@ class Soak:
     # What people do
 
     def work(self, device, drawn):
-        """One thing that a person does with a device."""
+        """Does one random act of a person with a device."""
         name = device.name
         picture = lambda: self.folder / "pictures" / f"{drawn.randrange(100)}.png"  # noqa: E731
         acts = {"edit": 6, "picture": 4, "extra": 4, "shared": 4, "purge": 1} | ({"permission": 2} if name == "a" else {})
@@ -208,7 +208,7 @@ class Soak:
             else:
                 done = tidemark("records", "set", device.container, extra, "--type", "Destination", f"caption=of {name}", f"image={picture()}")
         elif act == "shared":
-            # Not the time: clocks jump.
+            # The value is not the time, because clocks jump.
             done = tidemark("records", "set", device.container, drawn.choice(self.shared), f"caption={name} {drawn.getrandbits(32)}")
         elif act == "purge":
             device.run("sync-probe", "purge-history", device.container, "--minutes", 3, fine=(1, *TROUBLE))
@@ -229,7 +229,7 @@ class Soak:
                 return
             time.sleep(drawn.uniform(0, 2 * self.options.pause))
 
-    # What goes wrong
+    # Faults
 
     def disturb(self):
         drawn = self.drawn
@@ -270,7 +270,7 @@ class Soak:
             self.look()
 
     def start_server(self):
-        """On a full disk a server may not start; it is tried again when there is room."""
+        """Starts the server. With a full disk that may fail, and is tried again when there is room."""
         self.server.start()
         self.server_began = time.monotonic()
 
@@ -284,14 +284,14 @@ class Soak:
             if device.look():
                 self.counts["a watcher ended by itself, with a code for trouble"] += 1
 
-    # Noting
+    # Measurements
 
     def note(self):
         moment = time.monotonic() - self.began
         processes = {"server": (self.server.server.process.pid, self.server_began)}
         processes |= {f"watcher {name}": (device.watcher.pid, device.began) for name, device in self.devices.items()}
         for name, (process, began) in processes.items():
-            # Caches fill first.
+            # A young process is left out, because its caches still fill.
             if time.monotonic() - began < 60:
                 continue
             try:
@@ -320,7 +320,7 @@ class Soak:
             time.sleep(self.options.every)
 
     def growth(self):
-        """Prints what there was in the second quarter and in the last, and names what has grown."""
+        """Prints the medians of the second quarter and of the last, and returns what has grown."""
         grown, length = [], time.monotonic() - self.began
         for (name, what), values in sorted(self.samples.items()):
             quarters = [[value for moment, value in values if part <= moment / length < part + 0.25] for part in (0.25, 0.75)]
@@ -371,7 +371,7 @@ class Soak:
             raise Wrong(f"grows: {', '.join(grown)}")
 
     def rest(self):
-        """Mends everything, and compares what the devices have."""
+        """Ends all faults, and compares the devices."""
         for clock in (self.server.clock, *(device.clock for device in self.devices.values())):
             if clock:
                 clock.set(0)
@@ -419,7 +419,7 @@ class Soak:
         print(f"{len(keys)} fields as edited last", flush=True)
 
     def check_records(self, device):
-        """No record is gone that nobody has deleted."""
+        """Checks that no record is missing that nobody has deleted."""
         lines = device.run("sync-probe", "digest", device.container, "--values").splitlines()
         lost = set(self.names) - {line.split("\t")[0] for line in lines if line.count("\t") == 2}
         if lost:
@@ -464,7 +464,7 @@ def main():
     except Wrong as error:
         is_kept = True
         if soak.disks and any(disk.is_mounted for disk in soak.disks.values()):
-            # What is on a file system of its own goes with it.
+            # The files on a mounted file system would be lost when it is unmounted.
             for name, disk in soak.disks.items():
                 shutil.copytree(disk.folder, folder / f"left-{name}", ignore_dangling_symlinks=True, dirs_exist_ok=True)
         log = folder / "server" / "server.log"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Synchronises two containers through one cloud, each in processes of its own, while both are edited, and looks whether they end equal.
+"""Synchronises two containers through one cloud, each in processes of its own, while both are edited, and checks that they end equal.
 
-First one container's records and pictures arrive at the other, and the digests of all records are compared. Then both are edited at the
-same time and synchronised, under each merge policy: the stores must end equal. At last the same with a cloud that goes wrong, and with
-both syncers killed at random moments: each edit that was told durable must be there, unless another edit of that field came after or beside
-it, nothing may be there twice, the stores must end equal and `tidemark verify` must find nothing.
+First the records and pictures of one container are fetched by the other, and the digests of all records are compared. Then both are edited at the
+same time and synchronised, under each merge policy. The stores must end equal. At last the same is done with a cloud that fails, and with both
+syncing processes killed at random moments. Each durable edit must be there, unless another edit of that field came after or beside it. Nothing may
+be there twice, the stores must end equal, and `tidemark verify` must find nothing.
 
-With --server the cloud is behind a server on this machine, which is killed now and then, too, and started again on the same port; each
-device has a session of its own, in its container.
+With --server the cloud is behind a server on this machine. The server is sometimes killed as well, and started again on the same port. Each device
+has a session of its own, in its container.
 """
 
 import importlib.util
@@ -40,13 +40,13 @@ def load(name):
 
 
 class Directory:
-    """A cloud in a directory, which both devices open."""
+    """A cloud in a directory that both devices open."""
 
     def __init__(self, options, folder):
         self.tidemark, self.place = options.tidemark, folder / "cloud"
 
     def sign_in(self, devices):
-        # The probe takes part by itself; the other container is made.
+        # The probe needs no sign-in. This command also makes the other container.
         finish([self.tidemark, "account", "sign-in", devices.containers["b"], "--cloud", self.place, "--email", "anna@example.org", "--create"])
 
     def words(self, container):
@@ -65,7 +65,7 @@ def sign_in(tidemark, devices, url, account, *more):
 
 
 class Served:
-    """A cloud behind a server, of which the devices know the address and have sessions."""
+    """A cloud behind a server. The devices know its address and have sessions."""
 
     def __init__(self, options, folder):
         self.options, self.folder, self.kills = options, folder, 0
@@ -84,7 +84,7 @@ class Served:
         return ["--server", self.server.url, "--session", container / "cloud-session", "--cloud-container", start_server.CONTAINER]
 
     def restart(self, pause):
-        """Kills it, and starts it again at the same address after a while."""
+        """Kills the server, and starts it again at the same address after a pause."""
         if self.server.process.poll() is not None:
             fail(f"the server fell by itself: {self.server.process.returncode}\n{self.server.log.read_text(errors='replace')[-2000:]}")
         port = self.server.port
@@ -119,7 +119,7 @@ class Devices:
         return text
 
     def sync_all(self, policy):
-        """Both in turn, until neither has anything to fetch."""
+        """Synchronises both devices in turn until neither fetches anything."""
         for _ in range(10):
             outputs = [finish(self.sync(name, policy)).split() for name in "ab"]
             if all(output[1:3] == ["0", "0"] for output in outputs):
@@ -138,7 +138,7 @@ class Devices:
 
 
 class Editors:
-    """A process on each side that edits, and tells what it does: into a file, because a pipe that nobody reads fills and stops it."""
+    """A process for each device that edits, and writes what it does into a file. A pipe would stop the process as soon as it is full."""
 
     def __init__(self, devices, count, seed, pause=0):
         self.outputs = {name: tempfile.TemporaryFile("w+") for name in "ab"}
@@ -149,11 +149,11 @@ class Editors:
         return any(process.poll() is None for process in self.processes.values())
 
     def edits(self):
-        """What each has told: the last value of each field that is durable, and one that may be."""
+        """Returns for each device the last durable value of each field, and the last value that may be durable."""
         return {name: self.read(name) for name in self.processes}
 
     def interrupt(self):
-        """Kills both, which have to be editing still, and tells what ``edits()`` does."""
+        """Kills both processes, which must still be editing, and returns the same as ``edits()``."""
         for name, process in self.processes.items():
             if process.poll() is not None:
                 fail(f"the editor of {name} ended before its time with {process.returncode}")
@@ -178,7 +178,7 @@ class Editors:
 
 
 def check_edits(devices, told):
-    """Each field must have the last value of one of the devices: no other was the last."""
+    """Checks that each field has the last durable value of one of the devices, or a later one that may be durable. Returns the number of fields."""
     values = finish([devices.probe, "digest", devices.containers["a"], "--values"])
     found = {}
     for line in values.splitlines():
@@ -235,7 +235,7 @@ def run(options, folder, drawn, cloud):
 
     for policy in POLICIES:
         editors = Editors(devices, options.edits, drawn.getrandbits(32))
-        # Now and then while they edit.
+        # Both synchronise again and again during the edits.
         while editors.are_running():
             for name in "ab":
                 killing.kill_after(devices.sync(name, policy), 60)
@@ -262,7 +262,7 @@ def run(options, folder, drawn, cloud):
                 running[name].communicate()
                 kills[name] += 1
                 time.sleep(drawn.uniform(0, 0.05))
-                # While the other syncs still, or neither does.
+                # The other device may still be syncing, or may have been killed already.
                 if options.server and drawn.random() < 0.1:
                     cloud.restart(drawn.uniform(0, 0.3))
         told = editors.edits()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Lets one account do to others what it can, over HTTP, and measures what reaches them.
+"""Lets one account harm others over HTTP in every way that it can, and measures what reaches them.
 
-- oracle: three servers, one with many private records of another account, two with none. Queries go to all in turns, in rounds with fresh
-  processes. A rank test (Mann-Whitney) must not tell the one from the other two better than these from each other: processes differ by
-  microseconds, even where they have the same.
-- lanes: ten connections without an account ask for queries that look at everything, while an account reads.
+- oracle: three servers, one with many private records of another account, two without any. Queries go to all in turns, in rounds with fresh
+  processes. A rank test (Mann-Whitney) compares the times. It must not tell the first server from the other two any better than these from each
+  other: processes differ by microseconds even with the same data.
+- lanes: ten connections without an account send queries that read everything, while an account reads.
 - schema: an account saves new types and fields as fast as it can, while another saves a record of a known type.
 - quota: an account begins thirty uploads at once, and ends them at once.
 - dependents: a record with 30,000 dependents is deleted, while another account saves.
@@ -36,7 +36,7 @@ SERVER_OPTIONS = [*start_server.UNLIMITED, "--log-level", "error"]
 
 
 class Client:
-    """A connection of an account, or of a program without one."""
+    """A connection of an account, or of a program without an account."""
 
     def __init__(self, given, account=None):
         self.given, self.account = given, account
@@ -54,13 +54,13 @@ class Client:
         return answer.status, data, time.perf_counter() - begin
 
     def post(self, operation, body, database="private"):
-        """Status, answer and seconds."""
+        """Sends a request, and returns the answer's status and body, and the seconds that it took."""
         query = "" if self.account else "?ckAPIToken=" + self.given["apiToken"]
         status, data, seconds = self.send("POST", f"/database/1/{self.place}/{database}/{operation}{query}", json.dumps(body))
         return status, json.loads(data or b"{}"), seconds
 
     def save(self, records, zone=ZONE, database="private"):
-        """Saves records, 200 in a request; the first that is refused."""
+        """Saves records, 200 in a request. Returns the first refusal, if there is one."""
         for begin in range(0, len(records), 200):
             operations = [{"operationType": "forceReplace", "record": record} for record in records[begin:begin + 200]]
             status, answer, _ = self.post("records/modify", {"zoneID": zone, "operations": operations}, database)
@@ -77,7 +77,7 @@ class Client:
             fail(f"records can't be saved: {refused}")
 
     def times(self, operation, body, count):
-        """Milliseconds of requests, one after the other."""
+        """Sends the same request `count` times, and returns the milliseconds of each."""
         times = []
         for _ in range(count):
             status, answer, seconds = self.post(operation, body)
@@ -96,7 +96,7 @@ def text_filter(comparator, value):
 
 
 class Place:
-    """A server over a fresh cloud, with a zone of each account."""
+    """A server over a fresh cloud, with a zone in each account."""
 
     def __init__(self, options, folder):
         self.tidemark, self.program, self.folder = options.tidemark, options.server, folder
@@ -118,7 +118,7 @@ class Place:
         return Client(self.given, account)
 
     def restart(self):
-        """Ends the server, and starts another over the same cloud."""
+        """Kills the server, and starts another over the same cloud."""
         self.server.kill()
         self.server = start_server.Server(self.program, self.folder, self.given["data"], *SERVER_OPTIONS)
         self.given["url"] = self.server.url
@@ -136,13 +136,13 @@ def shown(times):
 
 
 def prefer(one, other):
-    """How often a time of `one` is greater than one of `other`: 0.5 where nothing tells them apart."""
+    """Returns how often a time of `one` is greater than a time of `other`: 0.5 where they can't be told apart."""
     ranked = sorted([(time, 0) for time in one] + [(time, 1) for time in other])
     ranks = sum(rank for rank, (_, which) in enumerate(ranked, 1) if which == 0)
     return (ranks - len(one) * (len(one) + 1) / 2) / (len(one) * len(other))
 
 
-# The texts of another account's records in each of the oracle's clouds: none, none in another cloud, and those that answer each query.
+# The texts of the other account's records in each cloud of the oracle: two clouds without such records, and one whose records match the queries.
 ORACLE_CLOUDS = {"none": [], "none again": [], "many": ["a{}", "zz{}"]}
 ORACLE_QUERIES = [("BEGINS_WITH", "a"), ("NOT_BEGINS_WITH", "n"), ("EQUALS", "zz7"), ("LESS_THAN", "b")]
 
@@ -157,7 +157,7 @@ def oracle(options, folder):
             place.client("ben").must_save([record(f"b{number}-{kind}", text=text.format(number)) for kind, text in enumerate(texts) for number in range(10_000)])
         rounds = []
         for _ in range(11):
-            # A process has a layout in memory of its own, which shows in its times.
+            # The layout of a process's memory shows in its times. So each round has new processes.
             for place in places.values():
                 place.restart()
             rounds.append(oracle_times({name: place.client("anna") for name, place in places.items()}))
@@ -167,7 +167,8 @@ def oracle(options, folder):
             print(f"oracle, {query[0]}: none {shown(sum((times[query, 'none'] for times in rounds), []))}; slower beside 20,000 of another in "
                   f"{statistics.median(many):.3f} of pairs ({min(many):.3f} to {max(many):.3f}), beside none in another process in "
                   f"{statistics.median(again):.3f} ({min(again):.3f} to {max(again):.3f}); told apart in {told:.2f}", flush=True)
-            # With eleven rounds its spread is 0.126 where both are alike: beyond 3.5 of it, hardly ever by chance.
+            # With eleven rounds the value's standard deviation is 0.126 where both are alike. The limit is more than 3.5 of these: chance hardly ever
+            # reaches it.
             if abs(told - 0.5) > 0.45:
                 fail(f"private records of another account show in the time of {query[0]}")
     finally:
@@ -176,7 +177,7 @@ def oracle(options, folder):
 
 
 def oracle_times(clients):
-    """Milliseconds of each query at each server, asked in turns."""
+    """Returns the milliseconds of each query at each server, asked in turns."""
     found = collections.defaultdict(list)
     for query in ORACLE_QUERIES:
         body = {"zoneID": ZONE, "query": {"recordType": "Note", "filterBy": [text_filter(*query)]}}
@@ -210,7 +211,7 @@ def lanes(options, folder):
                     status, answer, _ = client.post("records/query", wanted, "public")
                     key = f"{status} {answer.get('tidemark', {}).get('code') or answer.get('serverErrorCode', '')}".strip()
                 except (OSError, http.client.HTTPException) as error:
-                    # The next request makes another connection.
+                    # The next request opens a new connection.
                     client.connection.close()
                     key = type(error).__name__
                 with guard:

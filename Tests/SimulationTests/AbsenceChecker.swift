@@ -1,7 +1,9 @@
-/// Whatever was put back to an earlier state, a record that nobody has deleted is there, and so is a field that nobody has cleared.
+/// Checks that a record exists unless it was deleted, and that a field has a value unless it was cleared, even if the cloud or a
+/// device was put back to an earlier state.
 ///
-/// What the cloud has lost the devices still have: all that was saved counts. What a device has lost the cloud still has: what that had
-/// acknowledged counts, unless the cloud has lost it since. Where both were put back, nobody may have it any more.
+/// If the cloud was put back, devices still have what it has lost, so every saved edit counts. If a device was put back, the
+/// cloud still has the edits that it had acknowledged, unless it has lost them since, so acknowledged edits count. If both were
+/// put back, an edit may exist nowhere.
 struct AbsenceChecker {
     let plan: SimulationPlan
     let history: EditHistory
@@ -16,7 +18,7 @@ struct AbsenceChecker {
             let saves = events.filter { acknowledged?.contains($0.id) ?? true }
             guard !saves.isEmpty else { return [] }
             guard let row = rows.first(where: { $0.name == name }) else { return ["\(name) is gone, and nobody has deleted it"] }
-            // A record that is replaced as a whole may lack what only another had.
+            // A policy that replaces the whole record may lose a field that only the other version had.
             guard !["overwrite", "rollback"].contains(plan.resolvingPolicy.name) else { return [] }
             return plan.fields.filter { row.values[$0] == nil }.compactMap { field in
                 guard let save = saves.last(where: { $0.fields![field] != nil }),

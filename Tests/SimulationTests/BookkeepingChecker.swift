@@ -1,9 +1,9 @@
-/// Nothing is left to be sent, and each row knows what the cloud has.
+/// Checks that nothing is left to be sent, and that each row has the tag of the cloud's version.
 struct BookkeepingChecker {
-    /// Of a store that has come to rest, these are empty.
+    /// The tables that are empty in a store which has nothing left to do.
     static let emptyTables = ["tide_outbox", "tide_requests", "tide_sync_issues", "tide_deferred", "tide_seen"]
 
-    /// And of one that has a field with another type than the cloud.
+    /// The tables that are empty even in a store that has a field with another type than the cloud.
     static let oddTables = ["tide_requests", "tide_seen"]
 
     func check(_ state: FinalState, leftovers: [[String: Int]]) -> [String] {

@@ -2,22 +2,22 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Where the devices have a field with different types, the cloud has the type of who came first. The others say of each record that they
-/// can't send, or can't take in whole, why not; and of no other.
+/// Checks runs in which devices have a field with different types. The cloud has the type of the first device. Another device
+/// reports the reason for each record that it can't send or can't fully apply, and for no other record.
 struct ClashChecker {
     let plan: SimulationPlan
     let schema: CloudSchema
 
     private func cloudType(_ type: String) -> FieldType? { schema.types[type]?.fields["b"]?.fieldType }
 
-    /// Whether a device has the field with another type than the cloud.
+    /// Returns whether a device has the field with another type than the cloud.
     func isOdd(_ device: Int) throws -> Bool {
         Set(plan.records.map(plan.type)).union(["Trip"]).contains { type in
             cloudType(type).map { $0 != plan.type(of: "b", on: device) } ?? false
         }
     }
 
-    /// Records that a device can't send.
+    /// Returns the records that a device can't send.
     func excused(by device: SimulatedDevice) throws -> Set<String> {
         try isOdd(device.number) ? Set(device.refused().keys) : []
     }

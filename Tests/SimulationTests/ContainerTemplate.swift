@@ -4,11 +4,11 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Empty containers of devices whose identifiers are always the same; copied for each run.
+/// Empty containers of devices, with identifiers that are always the same. Each run copies them.
 struct ContainerTemplate: Sendable {
     private let folder: URL
 
-    /// Where runs have their files: in memory if the system has a folder for that.
+    /// The folder for the files of runs: in memory if the system has a folder for that.
     static let scratch: URL = {
         let memory = URL(fileURLWithPath: "/dev/shm", isDirectory: true)
         let isThere = FileManager.default.isWritableFile(atPath: memory.path)
@@ -16,7 +16,7 @@ struct ContainerTemplate: Sendable {
             .appendingPathComponent("tidemark-simulation-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
     }()
 
-    /// - Parameter scopes: Of the stores that they have.
+    /// - Parameter scopes: The stores of each container.
     init(devices: Int, scopes: [StoreScope] = [.private]) throws {
         folder = Self.scratch.appendingPathComponent("template-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -44,7 +44,7 @@ struct ContainerTemplate: Sendable {
 
     func remove() { try? FileManager.default.removeItem(at: folder) }
 
-    /// Makes the container of a device anew.
+    /// Makes a fresh container for a device.
     func make(_ device: Int, at url: URL) throws { try Self.copy(folder.appendingPathComponent("\(device)"), to: url) }
 
     /// Copies a container as it is on disk, as a power cut would leave it.

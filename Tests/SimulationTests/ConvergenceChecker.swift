@@ -1,4 +1,4 @@
-/// All stores have the same records, and the cloud too; each once.
+/// Checks that all stores and the cloud have the same records, each once.
 struct ConvergenceChecker {
     func check(_ state: FinalState) -> [String] {
         var failures: [String] = []

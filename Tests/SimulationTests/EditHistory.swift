@@ -1,40 +1,40 @@
 import Foundation
 import TidemarkCloud
 
-/// What was edited in a run, and what the device knew that edited: which edits of the same record its store had taken in, its own and
-/// others'.
+/// The edits of a run. Each edit has the edits of the same record that its device knew: those that its store had applied, its own
+/// and others'.
 ///
-/// Knowledge is read from the stores and follows the change tags: a version in the cloud knows what the device knew that sent it, and
-/// the version that it replaced.
+/// What a device knows is read from its store, and follows the change tags. A version in the cloud knows what its sender knew,
+/// and what the version before it knew.
 struct EditHistory {
     struct Event {
         let id: Int
         let record: String
         let device: Int
-        /// Of a save, the fields that it changed; `nil` for a deletion.
+        /// The fields that a save changed; `nil` for a deletion.
         let fields: [String: String?]?
-        /// Of a save, the whole record afterwards.
+        /// The whole record after a save.
         let state: [String: String]
-        /// Edits of the record that were known.
+        /// The edits of the record that the device knew.
         let known: Set<Int>
-        /// By the store's clock.
+        /// The time by the store's clock.
         let time: Int64
     }
 
     private(set) var events: [Event] = []
-    /// By device and record.
+    /// The known edits of each device, by record.
     private var known: [[String: Set<Int>]]
-    /// What versions in the cloud know, by their tags.
+    /// The edits that versions in the cloud know, by the versions' tags.
     private var versions: [String: Set<Int>] = [:]
-    /// What requests carry, by their tokens and records.
+    /// The edits that requests carry, by the requests' tokens and by record.
     private var carried: [String: [String: Set<Int>]] = [:]
-    /// What the cloud knows of each record, its tombstones among them.
+    /// The edits that the cloud knows of each record, also of deleted ones.
     private var cloud: [String: Set<Int>] = [:]
-    /// What a device knows that has come as far as a change token; not the same for all, as a record that was changed since is left out of
-    /// what one fetches, and not of what another has fetched before.
+    /// The edits that a device knows once it has fetched up to a change token. Devices may differ: a fetch leaves out a record
+    /// that has changed since, and another device may have fetched the record before.
     private var tokens: [[String: [String: Set<Int>]]]
 
-    /// What devices knew whose records were set aside.
+    /// The edits that devices knew of records which were then set aside.
     private var quarantined: [UUID: [String: Set<Int>]] = [:]
 
     init(devices: Int) {
@@ -42,9 +42,9 @@ struct EditHistory {
         tokens = Array(repeating: [:], count: devices)
     }
 
-    /// Takes note of what a device's store has taken in.
+    /// Records what a device's store has applied.
     ///
-    /// - Parameter deferUntilReply: Records that it has deferred, though it has come as far as the token.
+    /// - Parameter deferUntilReply: Records that the store has deferred, although it has fetched up to the token.
     mutating func look(_ device: Int, token: String?, tags: [String: String], deferUntilReply: Set<String>) {
         if let token, let all = tokens[device][token] {
             known[device].merge(all.filter { !deferUntilReply.contains($0.key) }) { $0.union($1) }
@@ -52,19 +52,19 @@ struct EditHistory {
         for (record, tag) in tags { known[device][record, default: []].formUnion(versions[tag] ?? []) }
     }
 
-    /// What a device knows, to be given back to ``putBack(_:to:)``.
+    /// Returns what a device knows, for ``putBack(_:to:)``.
     func knowledge(of device: Int) -> [String: Set<Int>] { known[device] }
 
-    /// A device's store was put back to an earlier state: it knows no more than it did then.
+    /// Records that a device's store was put back to an earlier state. It knows only what it knew then.
     mutating func putBack(_ device: Int, to knowledge: [String: Set<Int>]) { known[device] = knowledge }
 
-    /// A device's store was emptied, and what it had set aside; or not, where there was nothing.
+    /// Records that a device's store was emptied, and its records were set aside, unless there were none.
     mutating func setAside(_ device: Int, as quarantine: UUID?) {
         if let quarantine { quarantined[quarantine] = known[device] }
         known[device] = [:]
     }
 
-    /// A record of what was set aside has come back as an edit.
+    /// Records that a record came back from a quarantine as an edit.
     mutating func restore(_ record: String, by device: Int, from quarantine: UUID) {
         let brought = quarantined[quarantine]?[record] ?? []
         let sent = carried.values.reduce(into: Set<Int>()) { $0.formUnion($1[record] ?? []) }
@@ -72,13 +72,14 @@ struct EditHistory {
         known[device][record, default: []].formUnion(quarantined[quarantine]?[record] ?? [])
     }
 
-    /// Edits that were sent when they were set aside, and came back as edits made anew: nobody knew any more whether the cloud had them.
+    /// Edits that were being sent when they were set aside, and that came back as new edits: whether the cloud has them is not
+    /// known.
     private(set) var restored: Set<Int> = []
 
-    /// Edits that the cloud has acknowledged, whatever became of it since.
+    /// The edits that the cloud has acknowledged, whether or not it still has them.
     var acknowledged: Set<Int> { versions.values.reduce(into: []) { $0.formUnion($1) } }
 
-    /// The cloud has lost everything.
+    /// Records that the cloud has lost everything.
     mutating func loseCloud() {
         cloud = [:]
         lost.formUnion(acknowledged)
@@ -87,10 +88,10 @@ struct EditHistory {
     /// Edits that the cloud had acknowledged before it lost everything.
     private(set) var lost: Set<Int> = []
 
-    /// The records that were edited, in order.
+    /// The names of the edited records, sorted.
     var records: [String] { Set(events.map(\.record)).sorted() }
 
-    /// An edit, after ``look(_:token:tags:deferUntilReply:)``.
+    /// Records an edit, after ``look(_:token:tags:deferUntilReply:)``.
     mutating func edit(
         _ id: Int, _ record: String, by device: Int, fields: [String: String?]?, state: [String: String], time: Int64
     ) {
@@ -100,13 +101,13 @@ struct EditHistory {
         self.known[device][record, default: []].insert(id)
     }
 
-    /// A request is to be sent, for the first time or again, after ``look(_:token:tags:deferUntilReply:)``.
+    /// Records that a request is about to be sent, for the first time or again, after ``look(_:token:tags:deferUntilReply:)``.
     mutating func send(_ request: ModifyRecordsRequest, by device: Int) {
         guard let token = request.clientToken, carried[token] == nil else { return }
         carried[token] = request.operations.reduce(into: [:]) { carried, operation in
             let record = operation.record.id.recordName
             var all = known[device][record] ?? []
-            // What was made anew since the deletion comes behind it.
+            // If the record was made again since the deletion, that is sent after it.
             if operation.isDeletion {
                 let own = events.filter { $0.device == device && $0.record == record }
                 if let deletion = own.last(where: { $0.fields == nil }) {
@@ -117,7 +118,7 @@ struct EditHistory {
         }
     }
 
-    /// The cloud has done it.
+    /// Records that the cloud has carried a request out.
     mutating func commit(_ request: ModifyRecordsRequest, _ outcomes: [RecordOutcome]) {
         guard let token = request.clientToken, let carried = carried[token] else { return }
         for (operation, outcome) in zip(request.operations, outcomes) {
@@ -135,7 +136,7 @@ struct EditHistory {
         }
     }
 
-    /// The cloud tells a device what has changed since a token.
+    /// Records the changes since a token that the cloud returns to a device.
     mutating func answer(_ changes: ZoneChanges, since token: String?, to device: Int) {
         let new = changes.token.rawValue
         guard changes.moreComing else {
@@ -151,7 +152,7 @@ struct EditHistory {
                 }
             known[name] = cloud[name]
         }
-        // The same place may be come to on several ways.
+        // A token may be reached in several ways.
         if let other = tokens[device][new] {
             for (name, edits) in known { known[name] = other[name]?.intersection(edits) }
         }

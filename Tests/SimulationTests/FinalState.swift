@@ -1,22 +1,22 @@
-/// What there is at the end of a run.
+/// The state at the end of a run.
 struct FinalState {
     /// A record as the cloud has it.
     struct Remote {
         let name: String
         let type: String
         let tag: String
-        /// When its fields were edited.
+        /// The times of its fields' edits.
         let edited: String?
         let values: [String: String]
     }
 
-    /// By name.
+    /// The cloud's records, sorted by name.
     let cloud: [Remote]
-    /// Each device's rows, by name.
+    /// The rows of each device, sorted by name.
     let stores: [[SimulatedDevice.StoredRow]]
-    /// Of each device, the records that it can't send, and has said why.
+    /// The records that each device can't send and has reported.
     let excused: [Set<String>]
-    /// A field that is not compared: the devices have it with different types.
+    /// The field that is not compared, because devices have it with different types.
     let unequalField: String?
 
     /// Records whose edits have not all reached the cloud.

@@ -1,13 +1,13 @@
 import Foundation
 import TidemarkModel
 
-/// Kills a device at one of the moments that are counted: its container is kept as it is on disk then, and from then on no request of
-/// the old process reaches the cloud.
+/// Kills a device at one of the counted moments. The container's files are copied as they are at that moment, and no later
+/// request of the old process reaches the cloud.
 ///
-/// What the old process still writes goes to files that nobody will open again.
+/// What the old process still writes goes to files that are never opened again.
 final class KillSwitch: Sendable {
     private struct State {
-        /// Moments left; `nil` while nothing is to happen.
+        /// The moments that are left; `nil` while no kill is planned.
         var countdown: Int?
         var image: URL?
         var error: (any Error)?
@@ -17,18 +17,18 @@ final class KillSwitch: Sendable {
     private let state = LockedValue(State())
     private let makeImage: @Sendable (URL) throws -> URL
 
-    /// - Parameter makeImage: Copies a container as it is now.
+    /// - Parameter makeImage: Copies a container in its present state.
     init(_ folder: URL, makeImage: @escaping @Sendable (URL) throws -> URL) {
         self.folder = folder
         self.makeImage = makeImage
     }
 
-    /// Has it happen after so many more moments.
+    /// Plans a kill after so many more moments.
     func arm(_ moments: Int) { state.withLock { if $0.image == nil { $0.countdown = moments } } }
 
     func disarm() { state.withLock { $0.countdown = nil } }
 
-    /// One of the moments.
+    /// Counts a moment.
     func tick() {
         state.withLock { state in
             guard state.image == nil, let left = state.countdown else { return }
@@ -49,7 +49,7 @@ final class KillSwitch: Sendable {
 
     var isDead: Bool { state.withLock { $0.image != nil } }
 
-    /// What was on disk when it happened.
+    /// Returns the copy of the container from the moment of the kill.
     func image() throws -> URL? {
         try state.withLock { state in
             if let error = state.error { throw error }

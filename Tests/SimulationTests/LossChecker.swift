@@ -1,6 +1,7 @@
-/// No edit is lost but to one that knew of it or was made beside it, and none comes back that somebody has replaced or deleted.
+/// Checks that an edit is lost only to an edit that knew of it or was made beside it, and that no replaced or deleted edit comes
+/// back.
 ///
-/// What an edit knew of, ``EditHistory`` says.
+/// ``EditHistory`` says which edits an edit knew.
 struct LossChecker {
     let plan: SimulationPlan
     let history: EditHistory
@@ -15,7 +16,7 @@ struct LossChecker {
         }
     }
 
-    /// One record with all that was done to it.
+    /// A record with all of its edits.
     private struct Record {
         let saves: [EditHistory.Event]
         let deletions: [EditHistory.Event]
@@ -37,7 +38,7 @@ struct LossChecker {
         private var isByRecord: Bool { ["overwrite", "rollback"].contains(plan.resolvingPolicy.name) }
 
         func check() -> [String] {
-            // What an older edit may have replaced is at least what somebody has saved.
+            // If an older edit may win, the value must at least be one that was saved.
             guard plan.ancestorsAreKnown else { return plan.fields.flatMap { checkIsSaved($0) } }
             guard let row else { return checkAbsence() }
             var failures: [String] = []
@@ -53,7 +54,7 @@ struct LossChecker {
         }
 
         private func checkAbsence() -> [String] {
-            // An edit that leaves everything as it was is none that could be missed.
+            // An edit that changes nothing can't be missed.
             let canCancelOut = !plan.isStamped && saves.contains { $0.fields!.values.contains(nil) }
             return saves.compactMap { save in
                 if editsWinOverDeletions {
@@ -66,7 +67,8 @@ struct LossChecker {
             }
         }
 
-        /// Whether others have written all of its fields beside it: the cloud may never have heard of a save whose fields were all older.
+        /// Returns whether others have written all fields of a save beside it. The cloud may never have heard of a save whose
+        /// fields were all older.
         private func isBeaten(_ save: EditHistory.Event) -> Bool {
             guard plan.resolvingPolicy.name == "latestEdit" else { return false }
             return save.fields!.keys.allSatisfy { field in
@@ -76,7 +78,7 @@ struct LossChecker {
             }
         }
 
-        /// A deletion that knew of a save and has had its way: everybody who saved the record beside it knew of it.
+        /// Returns a deletion that knew of a save and has won: all saves beside the deletion knew of that save, too.
         private func isGone(_ save: EditHistory.Event) -> EditHistory.Event? {
             deletions.first { deletion in
                 deletion.known.contains(save.id)
@@ -84,8 +86,8 @@ struct LossChecker {
             }
         }
 
-        /// Whether a save has replaced another one for good. It has not where the record was deleted between the two or since: what was
-        /// made of it beside that may bring it back as it was.
+        /// Returns whether a save has replaced another one permanently. That is not so if the record was deleted between the two
+        /// or later: an edit beside the deletion may bring the record back as it was.
         private func replaces(_ later: EditHistory.Event, _ save: EditHistory.Event) -> Bool {
             later.known.contains(save.id)
                 && !deletions.contains { deletion in
@@ -94,8 +96,8 @@ struct LossChecker {
                 }
         }
 
-        /// Whether a write of a field has lost to a later one beside it, and the record was deleted by somebody who knew of that one. The
-        /// device that deleted it may never have heard of the write that lost.
+        /// Returns whether a write of a field has lost to a later write beside it, and the record was deleted by a device that
+        /// knew the later one. That device may never have heard of the write that lost.
         private func isDeletedAsLoser(_ write: EditHistory.Event, among writes: [EditHistory.Event]) -> Bool {
             guard plan.resolvingPolicy.name == "latestEdit" else { return false }
             return writes.contains { rival in
@@ -105,11 +107,11 @@ struct LossChecker {
             }
         }
 
-        /// One field has a value that nobody has replaced.
+        /// Checks that a field has a value that was saved and not replaced.
         private func check(_ field: String, _ value: String?) -> [String] {
             let writes = saves.filter { $0.fields![field] != nil }
             guard let value else { return checkEmpty(field, writes) }
-            // Of pictures several may have saved the same.
+            // Several saves may have written the same picture.
             let failures = writes.filter { $0.fields![field] == value }.map { check($0, of: field, value, among: writes) }
             guard let first = failures.first else { return ["\(field) is \(value), which nobody has saved"] }
             return failures.contains([]) ? [] : first
@@ -118,7 +120,7 @@ struct LossChecker {
         private func check(
             _ write: EditHistory.Event, of field: String, _ value: String, among writes: [EditHistory.Event]
         ) -> [String] {
-            // Whose clock is not believed may lose to what it knew.
+            // If clocks are too far apart, a write may lose to an edit that it knew.
             if plan.resolvingPolicy.name == "latestEdit", !plan.clocksAreClose { return [] }
             if restored.contains(write.id) { return [] }
             if let later = writes.first(where: { replaces($0, write) && !isDeletedAsLoser($0, among: writes) }) {
@@ -138,13 +140,13 @@ struct LossChecker {
             return ["\(field) has no value, and nobody has cleared it last; it was \(full.compactMap { $0.fields![field]! })"]
         }
 
-        /// The record as a whole is what one save has made of it, which nobody has replaced.
+        /// Checks that the record as a whole is the result of one save, which was not replaced.
         private func checkWhole(_ row: SimulatedDevice.StoredRow) -> [String] {
             guard let save = saves.first(where: { $0.state["s"] == row.values["s"] }) else {
                 return ["it is \(row.values), which nobody has saved"]
             }
             var failures: [String] = []
-            // What was set aside may be of a time before the store had a field: that stays as the account has it.
+            // A quarantined record may be older than a field of the store. The account's value of the field then stays.
             let mayBeYounger = plan.features.contains(.accounts)
             if plan.fields.contains(where: { save.state[$0] != row.values[$0] && !(mayBeYounger && save.state[$0] == nil) }) {
                 failures.append("it is \(row.values), and e\(save.id) has saved \(save.state)")

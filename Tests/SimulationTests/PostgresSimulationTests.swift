@@ -4,15 +4,15 @@ import Testing
 import TidemarkModel
 import TidemarkPostgres
 
-/// How many seeds are run, where the environment says it, and how long they may take: three seconds each.
+/// The number of seeds to run, if the environment gives it, and the time limit: three seconds for each.
 enum PostgresSimulationRuns {
     static let count = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_POSTGRES_RUNS"].flatMap(Int.init)
     static let minutes = max(30, (count ?? 0) / 20)
 }
 
-/// Goal: devices lose nothing over a cloud in PostgreSQL either. Method: the runs of `SimulationTests`, with the same faults, deaths and
-/// checkers, over a database whose records each run has to itself. Runs that put the cloud back to a copy are left out: a database is put
-/// back by its own programs.
+/// Goal: devices lose nothing over a cloud in PostgreSQL either. Method: the runs of `SimulationTests`, with the same faults,
+/// kills and checkers, over a database in which each run has its own records. Runs that put the cloud back to a copy are left
+/// out, because PostgreSQL's own programs put a database back.
 ///
 /// `TIDEMARK_SIMULATION_POSTGRES_RUNS` says how many new seeds are run instead of the fixed ones, from `TIDEMARK_SIMULATION_FIRST` (any) on.
 @Suite(
@@ -33,7 +33,7 @@ struct PostgresSimulationTests {
         return chosen
     }
 
-    /// The rows of clouds: all of them in one database, which tests make on a thread of their own, as that waits for processes.
+    /// Makes the database of the clouds' rows. It has a thread of its own, because that waits for processes.
     private static func database() async throws -> PostgresDatabase {
         let address = try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<String, any Error>) in
             Thread.detachNewThread {
@@ -46,7 +46,7 @@ struct PostgresSimulationTests {
         }
         var configuration = PostgresConfiguration(try PostgresAddress(address))
         configuration.connections = 8
-        // A machine that does much else is slow.
+        // Waits are long, because the machine may be busy.
         (configuration.waitLimit, configuration.patience, configuration.lockTimeout) = (.seconds(60), .seconds(60), .seconds(60))
         let database = PostgresDatabase(configuration)
         try await PostgresMigrations(PostgresCloudTables.migrations).run(on: database)
@@ -78,7 +78,7 @@ struct PostgresSimulationTests {
         }
     }
 
-    /// What runs a seed once more.
+    /// Returns the variables that run a seed again.
     private static func again(_ seed: UInt64) -> String {
         "TIDEMARK_SIMULATION_FIRST=\(seed) TIDEMARK_SIMULATION_POSTGRES_RUNS=1"
     }

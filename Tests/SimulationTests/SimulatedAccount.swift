@@ -1,7 +1,7 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Who is signed in on a device, and what the switches say; somebody changes it in the middle of anything.
+/// The account and the switches of a device. The simulation changes them at any moment.
 final class SimulatedAccount: Sendable {
     private struct State {
         var account = 0
@@ -11,13 +11,13 @@ final class SimulatedAccount: Sendable {
 
     private let state = LockedValue(State())
 
-    /// The number of the account whose cloud a process that begins gets.
+    /// The number of the account whose cloud a new process gets.
     var number: Int {
         get { state.withLock(\.account) }
         set { state.withLock { $0.account = newValue } }
     }
 
-    /// What the cloud says of it.
+    /// The status that the cloud reports.
     var status: CloudAccount.Status {
         get { state.withLock(\.status) }
         set { state.withLock { $0.status = newValue } }
@@ -28,7 +28,7 @@ final class SimulatedAccount: Sendable {
         set { state.withLock { $0.switches = newValue } }
     }
 
-    /// - Throws: What a cloud answers to an account that it does not serve.
+    /// - Throws: The error with which a cloud refuses an account.
     func admit() throws(CloudError) {
         switch status {
         case .available: return

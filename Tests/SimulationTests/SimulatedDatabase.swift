@@ -2,17 +2,17 @@ import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
-/// The cloud as a device's engine sees it: in front of everything that goes wrong. It tells the simulation of each request and each
-/// answer, where others may come between, and where the device may die.
+/// The cloud for a device's engine, in front of all faults. It calls the simulation at each request and each answer, where other
+/// devices may act, and where the device may be killed.
 struct SimulatedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     let device: Int
-    /// Whose cloud it is.
+    /// The number of the account whose cloud it is.
     let number: Int
     let account: SimulatedAccount
     let kill: KillSwitch
     let limits: CloudLimits
-    /// Changes that one answer has at the most.
+    /// The most changes in one answer.
     let page: Int?
     unowned let simulation: Simulation
 
@@ -65,7 +65,7 @@ struct SimulatedDatabase: ForwardingDatabase {
     }
 }
 
-/// A place for the database of an account, which is another one when the cloud was put back.
+/// Holds the database of an account. It is replaced when the cloud is put back.
 final class DatabasePlace: Sendable {
     private let current = LockedValue<(any CloudDatabase)?>(nil)
 
@@ -75,7 +75,7 @@ final class DatabasePlace: Sendable {
     }
 }
 
-/// The database that is at its place by now.
+/// Forwards to the database that its place holds now.
 struct PlacedDatabase: ForwardingDatabase {
     let place: DatabasePlace
     var base: any CloudDatabase { place.database }
@@ -91,11 +91,11 @@ struct PlacedDatabase: ForwardingDatabase {
     }
 }
 
-/// The cloud itself, behind everything that goes wrong: tells the simulation what is done there.
+/// The cloud itself, behind all faults. It reports to the simulation what the cloud does.
 struct ObservedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     let device: Int
-    /// Whose cloud it is.
+    /// The number of the account whose cloud it is.
     let number: Int
     let kill: KillSwitch
     unowned let simulation: Simulation
@@ -105,7 +105,7 @@ struct ObservedDatabase: ForwardingDatabase {
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome] {
         let outcomes = try await base.modify(request)
         await simulation.didCommit(request, outcomes, by: device, for: number)
-        // Done there, and not yet known here.
+        // The cloud has carried it out, and the device does not know yet.
         kill.tick()
         return outcomes
     }

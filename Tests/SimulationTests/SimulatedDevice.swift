@@ -8,12 +8,12 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// A device of a run: a container, a program that edits, and an engine; all of it can die and begin again.
+/// A device of a run: a container, a program that edits, and an engine. It can be killed and started again.
 final class SimulatedDevice {
     let number: Int
     private let folder: URL
     private let time: VirtualTime
-    /// How far its clock is ahead.
+    /// Microseconds by which its clock is ahead.
     let lead: Int64
     private let random: RandomSource
     private let manner: Manner
@@ -21,15 +21,15 @@ final class SimulatedDevice {
     private let connect: Connect
     private var incarnation = 0
     let account: SimulatedAccount
-    /// Whose records its store has, as far as the simulation has seen; `nil`: nobody's yet.
+    /// The account of its store's records, as far as the simulation has seen; `nil` if they belong to none yet.
     var owner: Int?
 
-    /// How its engine works.
+    /// The way in which its engine works.
     struct Manner {
         let policy: MergePolicy
-        /// `nil`: nothing is looked for ahead.
+        /// When the next page and batch are prepared; `nil` for no preparation ahead.
         var ahead: SyncEnvironment.AheadOrder?
-        /// Of its account, or of records that others share.
+        /// The store: the account's own, or that of records that others share.
         var scope = StoreScope.private
     }
 
@@ -40,7 +40,7 @@ final class SimulatedDevice {
     private(set) var store: RecordStore
     private(set) var engine: SyncEngine
     private(set) var faulty: FaultyDatabase
-    /// The engine is in the middle of a step.
+    /// Whether the engine is in the middle of a step.
     var isBusy = false
 
     init(
@@ -74,7 +74,7 @@ final class SimulatedDevice {
         var configuration = SyncConfiguration()
         configuration.mergePolicy = { _ in manner.policy }
         configuration.accountState = { account.switches }
-        // The engine's process may die whenever it looks at the clock: before, between and within its transactions.
+        // The engine's process may be killed whenever it reads the clock: before, between and within its transactions.
         var environment = SyncEnvironment(
             now: {
                 kill.tick()
@@ -90,14 +90,14 @@ final class SimulatedDevice {
         return (container, kill, store, engine, faulty)
     }
 
-    /// Begins again with what was on disk when it died, or is now.
+    /// Starts again with the files from the moment of the kill, or with the present ones.
     func restart() throws {
         kill.strike()
         guard let image = try kill.image() else { return }
         try restart(with: image)
     }
 
-    /// Begins again with another container than the one that it has; what the old process does from now on reaches nobody.
+    /// Starts again with another container. What the old process does from now on has no effect.
     func restart(with image: URL) throws {
         kill.strike()
         incarnation += 1
@@ -108,10 +108,10 @@ final class SimulatedDevice {
         faultRates = rates
     }
 
-    /// How many of the requests suffer each fault.
+    /// The share of requests that suffer each fault.
     var faultRates: [CloudFault: Double] = [:] { didSet { faulty.change(faultRates) } }
 
-    // What its store has
+    // The content of its store
 
     /// A record's row.
     struct StoredRow: Equatable {
@@ -120,7 +120,7 @@ final class SimulatedDevice {
         let version: Int64
         let tag: String?
         let base: Int64?
-        /// When its fields were edited.
+        /// The times of its fields' edits.
         let edited: String?
         let isPending: Bool
         /// The zone's number in the store.
@@ -128,9 +128,9 @@ final class SimulatedDevice {
         let values: [String: String]
     }
 
-    /// All rows, by name.
+    /// Returns all rows, sorted by name.
     ///
-    /// - Parameter picture: Says what an asset is.
+    /// - Parameter picture: Returns the word for an asset.
     func rows(_ picture: (String) -> String) throws -> [StoredRow] {
         try store.reader.unsafeReentrantRead { db in
             let types = try db.cachedStatement(sql: "SELECT id, name, table_name FROM tide_types ORDER BY id")
@@ -139,7 +139,7 @@ final class SimulatedDevice {
                     db.cachedStatement(sql: "SELECT name, column_name FROM tide_fields WHERE type_id = ? ORDER BY ordinal"),
                     arguments: [type[0]])
                 let table: String = type[2]
-                // Not a cached statement: the columns may have become more.
+                // This statement is not cached, because columns may have been added.
                 return try Row.fetchAll(db, sql: "SELECT * FROM \"\(table)\"").map { row in
                     var values: [String: String] = [:]
                     for field in fields {
@@ -157,15 +157,15 @@ final class SimulatedDevice {
         }
     }
 
-    /// The change token up to which it has taken in what the cloud had.
+    /// Returns the change token up to which it has applied the cloud's changes.
     func token() throws -> String? {
         try store.reader.unsafeReentrantRead { db in
             try String.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'token'"))
         }
     }
 
-    /// Records that it has heard of and not imported: they are looked up when it is known what became of what was sent of them, or a
-    /// person is to decide.
+    /// Returns the records that it has heard of and not imported. They are looked up once the outcome of their own requests is
+    /// known, or they wait for a person.
     func deferUntilReply() throws -> Set<String> {
         try store.reader.unsafeReentrantRead { db in
             let reasons = "'sent', 'conflict', 'deletion', 'name'"
@@ -174,20 +174,20 @@ final class SimulatedDevice {
         }
     }
 
-    /// The account's name in the cloud whose records it has.
+    /// Returns the name in the cloud of the account whose records it has.
     func user() throws -> String? {
         try store.reader.unsafeReentrantRead { db in
             try String.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_sync WHERE key = 'user'"))
         }
     }
 
-    /// What the sync issues say of records.
+    /// Returns the sync issues of records.
     func refused() throws -> [String: SyncIssue] {
         let entries = try StoreReader(container: container).syncIssues(limit: .max).filter { $0.code != nil }
         return entries.reduce(into: [:]) { $0[$1.record] = $1 }
     }
 
-    /// Names of records that it could not take in whole.
+    /// Returns the records that it could not fully apply, by name.
     func deferred() throws -> [String: DeferredRecord.Reason] {
         try StoreReader(container: container).deferredRecords().reduce(into: [:]) { $0[$1.name] = $1.reason }
     }
@@ -199,7 +199,7 @@ final class SimulatedDevice {
         }
     }
 
-    /// What it has to do still, in words.
+    /// Returns the work that is left, in words.
     func work() throws -> [String] {
         try store.reader.unsafeReentrantRead { db in
             try ["tide_outbox", "tide_requests", "tide_sync_issues", "tide_deferred"].flatMap { table in
@@ -208,7 +208,7 @@ final class SimulatedDevice {
         }
     }
 
-    /// How many rows some of the sync's tables have.
+    /// Returns the numbers of rows in some tables of the synchronisation.
     func counts(of tables: [String]) throws -> [String: Int] {
         try store.reader.unsafeReentrantRead { db in
             try tables.reduce(into: [:]) { $0[$1] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \($1)") ?? 0 }

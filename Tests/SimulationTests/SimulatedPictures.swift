@@ -3,13 +3,13 @@ import TidemarkCloud
 import TidemarkSQLite
 import TidemarkStore
 
-/// The pictures of a run, by the words for them.
+/// The pictures of a run, with the words for them.
 struct SimulatedPictures {
     static let count = 4
-    /// Pieces of this size go up and down: a picture has several.
+    /// The size of a piece of an upload or download: a picture has several.
     static let bytesPerPiece = 100
 
-    /// Nothing that would have to be a whole picture.
+    /// The beginning of a content, which no program takes for a real picture.
     private static let begin = Data("picture ".utf8)
 
     private let contents: [String: Data]
@@ -24,16 +24,16 @@ struct SimulatedPictures {
 
     func content(_ number: Int) -> Data { contents["picture \(number)"]! }
 
-    /// What the cloud has under a digest.
+    /// Returns the word for a digest in the cloud.
     func name(ofDigest digest: String) -> String { digests[digest] ?? "no picture of the run" }
 
-    /// What a store has as an asset.
+    /// Returns the word for an asset of a store.
     func name(of asset: String, in store: RecordStore) -> String {
         guard let file = store.file(of: asset), let data = try? Data(contentsOf: file) else { return "a picture that is missing" }
         return contents.first { $0.value == data }?.key ?? "a damaged picture"
     }
 
-    /// Ingests a picture; the blobs stay open until it is named.
+    /// Ingests a picture. The blobs stay open until a record names it.
     func ingest(_ number: Int, into container: ContainerDirectory) throws -> (blobs: BlobStore, blob: BlobStore.Blob) {
         let blobs = try BlobStore(container: container)
         let workers = try IngestWorkers(store: blobs, root: container.url, count: 1)

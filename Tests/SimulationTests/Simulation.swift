@@ -9,10 +9,10 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// One run: devices edit, synchronise, die and begin again, in an order that follows from a seed, on virtual time; then all of them come
-/// to rest, and checkers look at the stores and the cloud.
+/// One run: devices edit, synchronise, are killed and start again, in an order that follows from a seed, on virtual time. Then
+/// all finish their work, and checkers compare the stores and the cloud.
 ///
-/// One thing happens at a time: the simulation waits for each step, and what happens in the middle of one, it is asked for.
+/// One thing happens at a time. The simulation waits for each step, and a step calls it where something may happen in between.
 actor Simulation {
     private let time = VirtualTime()
     private var random: SeededRandom
@@ -25,24 +25,24 @@ actor Simulation {
     private var users: [String] = []
     private var embedded: EmbeddedCloud!
     private let places = (0..<Simulation.accountCount).map { _ in DatabasePlace() }
-    /// Where the cloud is, how many states it has been put back to, and copies of it.
+    /// The cloud's folder, the number of times that it was put back, and its copies.
     private var cloudFolder: URL
     private var restorations = 0
     private var cloudBackups: [URL] = []
     /// Copies of the devices' containers.
     private var deviceBackups: [Int: [DeviceBackup]] = [:]
 
-    /// A copy of a device's container, and what the device knew of the first account's records then.
+    /// A copy of a device's container, with what the device then knew of the first account's records.
     private struct DeviceBackup {
         let url: URL
         let knowledge: [String: Set<Int>]
     }
-    /// What was edited in each account.
+    /// The edits of each account.
     private(set) var histories: [EditHistory]
     private let pictures = SimulatedPictures()
-    /// Words for assets that were taken in, by their identifiers.
+    /// The words for ingested assets, by their identifiers.
     private var pictureNames: [String: String] = [:]
-    /// Records that came many at once.
+    /// The records that were saved many at once.
     private var bulk: [String] = []
     private var bulks = 0
     private var log: [String] = []
@@ -54,9 +54,9 @@ actor Simulation {
 
     struct Outcome: Sendable {
         var log: [String]
-        /// What is wrong.
+        /// The failures.
         var failures: [String]
-        /// Of the log: equal for equal runs.
+        /// A digest of the log: equal for equal runs.
         var digest: UInt64 {
             log.reduce(0xcbf2_9ce4_8422_2325) { digest, line in
                 line.utf8.reduce(digest) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
@@ -64,7 +64,7 @@ actor Simulation {
         }
     }
 
-    /// A failure of the run itself.
+    /// An error of the run itself.
     struct Failure: Error { let reason: String }
 
     /// Makes the storage of the cloud's records; `nil` for SQLite.
@@ -80,7 +80,7 @@ actor Simulation {
         histories = Array(repeating: EditHistory(devices: Self.deviceCount), count: Self.accountCount)
     }
 
-    /// What a seed's run is like.
+    /// Returns the plan of a seed's run.
     static func plan(_ seed: UInt64) -> SimulationPlan {
         var random = SeededRandom(seed)
         return SimulationPlan(&random, devices: deviceCount)
@@ -115,7 +115,7 @@ actor Simulation {
 
     func note(_ line: String) { log.append(line) }
 
-    /// The record whose rows are noted whenever they have changed.
+    /// The record whose rows are logged whenever they have changed.
     private static let followed = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RECORD"]
     private var followedRows: [Int: SimulatedDevice.StoredRow?] = [:]
     private var followedWork: [Int: [String]] = [:]
@@ -136,7 +136,7 @@ actor Simulation {
         }
     }
 
-    // The world
+    // Setting up
 
     private func open(_ template: ContainerTemplate) async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -185,7 +185,7 @@ actor Simulation {
 
     private func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
-    /// Has the devices use the databases of the cloud that is open.
+    /// Connects the devices to the databases of the open cloud.
     private func connect() async throws {
         clouds = []
         for (number, place) in places.enumerated() {
@@ -219,7 +219,7 @@ actor Simulation {
         }
     }
 
-    /// Something that only some runs have.
+    /// Does something that only some runs have.
     private func actOnFeature(_ device: SimulatedDevice) async throws {
         let features = SimulationPlan.Feature.allCases.filter(plan.features.contains)
         switch features.randomElement(using: &random) {
@@ -240,7 +240,7 @@ actor Simulation {
         note("d\(device.number) purges \(purge.changes) changes of \(purge.transactions) transactions")
     }
 
-    /// Resolves the conflicts that were left.
+    /// Resolves the conflicts that were left to a person.
     private func resolve(_ device: SimulatedDevice) async throws {
         guard !device.isBusy, !device.kill.isDead else { return }
         device.isBusy = true
@@ -291,7 +291,7 @@ actor Simulation {
         let place = folder.appendingPathComponent("\(device.number)-restored-\(restorations)")
         try ContainerRestoration(of: ContainerDirectory(openingAt: backups[number].url), to: place).run()
         try device.restart(with: place)
-        // Runs with accounts have no devices that are put back.
+        // In runs with accounts, no device is put back.
         histories[0].putBack(device.number, to: backups[number].knowledge)
         note("d\(device.number) is put back to \(number)")
     }
@@ -320,7 +320,7 @@ actor Simulation {
         default:
             guard !device.isBusy else { return }
             try look(device)
-            // What belongs to nobody yet is the first account's.
+            // Records without an account would go to the first account.
             guard device.owner != nil else { return }
             signIn(device)
             if chance(2) { try await restore(device) }
@@ -335,7 +335,7 @@ actor Simulation {
         device.account.switches = AccountState(isSignedIn: true)
     }
 
-    /// Brings back what was set aside of the account whose records the device has.
+    /// Restores a quarantine of the account whose records the device has.
     private func restore(_ device: SimulatedDevice) async throws {
         guard !device.isBusy, !device.kill.isDead else { return }
         try look(device)
@@ -366,7 +366,7 @@ actor Simulation {
             time.advance(by: Int64.random(in: 0...60_000_000, using: &random))
         }
         note("time \(time.now)")
-        // It has looked at its clock.
+        // The device has looked at its clock, and may have been killed by that.
         if device.kill.isDead { try restart(device) }
     }
 
@@ -377,7 +377,7 @@ actor Simulation {
         note("d\(device.number) begins again")
     }
 
-    /// One step of an engine; `false` when there was nothing to do.
+    /// Runs one step of an engine; `false` when there was nothing to do.
     @discardableResult
     private func step(_ device: SimulatedDevice, depth: Int = 0) async throws -> Bool {
         guard !device.isBusy else { return false }
@@ -395,7 +395,7 @@ actor Simulation {
                 didWork = try await engine.step()
             }
         } catch {
-            // What a dead process still does is of no interest.
+            // Errors of a killed process don't matter.
             guard kill.isDead else { throw error }
         }
         note("d\(device.number) step \(didWork)")
@@ -418,11 +418,11 @@ actor Simulation {
         try await save(names.map { draw($0, device) }, device)
     }
 
-    /// Saves so many records at once that they go behind what persons edit.
+    /// Saves so many records at once that they are sent after persons' edits.
     private func editMany(_ device: SimulatedDevice) async throws {
         guard bulks < 2 else { return }
         bulks += 1
-        // Now and then another device has the same.
+        // Sometimes another device saves the same records.
         let names = (0..<Int.random(in: 100...130, using: &random)).map { "x\(chance(2) ? 0 : bulks)-\($0)" }
         bulk += names
         try await save(Set(names).sorted().map { draw($0, device, isBulk: true) }, device)
@@ -456,7 +456,7 @@ actor Simulation {
                 all, schemas: edits.compactMap(\.schema), blobs: blobs, author: TransactionAuthor("test", origin: .save),
                 policy: { _ in .mergeByPropertyObjectTrump }, check: { _ in })
         } catch {
-            // Another device's records have brought the other type.
+            // Records of another device have brought the field with the other type.
             guard plan.oddDevice != nil, let error = error as? StoreError, error.code == .schema else { throw error }
             note("d\(device.number) can't save: \(error.message)")
             return
@@ -477,7 +477,7 @@ actor Simulation {
             }
             guard let new else { throw Failure(reason: "the record \(name) is not there after it was saved") }
             guard old != new else { continue }
-            // What was without a value and stays so is no edit.
+            // A field that had no value and still has none was not edited.
             let changed = edit.fields.filter { old?[$0] != new[$0] }
             histories[owner].edit(
                 id, name, by: device.number, fields: changed.reduce(into: [:]) { $0[$1] = .some(new[$1]) }, state: new, time: time
@@ -486,7 +486,7 @@ actor Simulation {
         }
     }
 
-    /// An edit of a record, as chance has it.
+    /// Draws a random edit of a record.
     private func draw(_ name: String, _ device: SimulatedDevice, isBulk: Bool = false) -> Drawn {
         let record = RecordName(type: plan.type(of: name), name: name)
         nextID += 1
@@ -495,7 +495,7 @@ actor Simulation {
         }
         var values: [String: FieldValue?] = [:]
         for field in ["a", "b", "c"] where chance(2) {
-            // Without a value, now and then.
+            // Sometimes the field is cleared.
             let isNumber = plan.type(of: field, on: device.number) == .int64
             let value: FieldValue = isNumber ? .int64(Int64(nextID)) : .string("e\(nextID)")
             values[field] = .some(chance(5) ? nil : value)
@@ -518,13 +518,13 @@ actor Simulation {
         return (nextID, edit, schema, picture)
     }
 
-    /// Takes note of what a device knows by now.
+    /// Records what a device knows now.
     private func look(_ device: SimulatedDevice) throws {
         let user = try device.user()
         let owner = user.flatMap { users.firstIndex(of: $0) }
         if owner != device.owner {
             if let last = device.owner {
-                // What was set aside then is the newest.
+                // The records were set aside as the newest quarantine.
                 let all = try device.container.quarantines().filter { $0.user == users[last] }
                 histories[last].setAside(device.number, as: all.last { !seenQuarantines.contains($0.id) }?.id)
                 seenQuarantines.formUnion(all.map(\.id))
@@ -539,13 +539,13 @@ actor Simulation {
 
     private var seenQuarantines: Set<UUID> = []
 
-    // What happens in the middle of a step
+    // Events in the middle of a step
 
     func interrupt(_ number: Int) async {
         guard !isEnding, chance(4) else { return }
         do {
             let device = devices[number]
-            // What is edited in the container of a dead process nobody will see again.
+            // An edit in the container of a killed process would never be read.
             if !device.kill.isDead, chance(2) {
                 try await edit(device)
             } else {
@@ -558,13 +558,13 @@ actor Simulation {
 
     private var interruption: (any Error)?
 
-    /// Tokens of requests that the cloud has done.
+    /// The tokens of requests that the cloud has carried out.
     private var committed: Set<String> = []
 
-    /// What the cloud says to a request that it does not do, now and then.
+    /// Returns the error of a request that the cloud sometimes does not carry out.
     func refusal(of request: ModifyRecordsRequest) -> CloudError? {
         guard !isEnding, plan.faultRate > 0, chance(12) else { return nil }
-        // What it has done, it answers as before.
+        // A request that was carried out gets the same answer as before.
         if let token = request.clientToken, committed.contains(token) {
             return CloudError(.internalError, "simulated: a fault of the cloud's")
         }
@@ -638,9 +638,9 @@ actor Simulation {
 
     // The end
 
-    /// Without faults, all devices go on until none has anything to do, in one account after the other.
+    /// Runs all devices without faults until none has anything to do, in one account after the other.
     ///
-    /// - Returns: What is wrong.
+    /// - Returns: The failures.
     private func end() async throws -> [String] {
         if let interruption { throw interruption }
         isEnding = true
@@ -651,7 +651,7 @@ actor Simulation {
         }
         note("the end begins")
         guard plan.features.contains(.accounts) else {
-            // What an account or a picture was waited for is looked at anew.
+            // After a restart, devices try again what waited for an account or a picture.
             if plan.features.contains(.pictures) { for device in devices { try restart(device) } }
             try await restAll()
             return try await check(0)
@@ -693,7 +693,7 @@ actor Simulation {
         throw Failure(reason: "the devices do not come to rest")
     }
 
-    /// Has a device do all that it has to do; whether it had nothing to send.
+    /// Runs a device until it has nothing to do. Returns whether it had nothing to send.
     private func rest(_ device: SimulatedDevice) async throws -> Bool {
         let before = log.count
         for _ in 0..<1000 {
@@ -757,7 +757,7 @@ actor Simulation {
 }
 
 extension CloudValue {
-    /// As a store has it, in words.
+    /// A value of a store in words.
     var text: String {
         switch self {
         case .string(let text): text

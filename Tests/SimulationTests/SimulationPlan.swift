@@ -2,19 +2,19 @@ import TidemarkModel
 import TidemarkSync
 import TidemarkTesting
 
-/// What one run is to be like; follows from its seed.
+/// The plan of one run, which follows from its seed.
 struct SimulationPlan {
-    /// What may come on top of edits, faults and deaths.
+    /// What a run may have in addition to edits, faults and kills.
     enum Feature: String, CaseIterable {
-        /// The next page and the next batch are looked for ahead.
+        /// The next page and the next batch are prepared ahead.
         case lookingAhead
         /// Devices purge their history.
         case purges
         /// A device has a field with another type than the others.
         case clashes
-        /// Conflicts are left to a person, who resolves them some time.
+        /// Conflicts are left to a person, who resolves them at some time.
         case asking
-        /// Devices sign out, are switched off, and belong to another account for a while.
+        /// Devices sign out, are switched off, and use another account for a while.
         case accounts
         /// Records have pictures.
         case pictures
@@ -27,30 +27,30 @@ struct SimulationPlan {
         /// A device's container is put back to an earlier state.
         case restoredDevice
 
-        /// Those that were there first follow from the same numbers as ever, so that a seed's run stays what it was.
+        /// The features that came first are drawn from the same numbers as ever, so that the run of a seed never changes.
         static let first = allCases.filter { !later.contains($0) }
         static let later: [Feature] = [.restoredCloud, .restoredDevice]
     }
 
     let policy: MergePolicy
-    /// Under which a person resolves what the policy leaves.
+    /// The policy with which a person resolves the conflicts that the other policy leaves.
     let resolvingPolicy: MergePolicy
     let features: Set<Feature>
     let records: [String]
-    /// By name.
+    /// The types of the records, by name.
     let types: [String: String]
     let hasReferences: Bool
-    /// Each save writes a field of its own, by which a record's whole state is known.
+    /// Whether each save writes a field of its own that identifies the record's whole state.
     let isStamped: Bool
     let actions: Int
-    /// One of so many edits is a deletion; 0: none is.
+    /// One of so many edits is a deletion; 0 for no deletions.
     let deletions: Int
     let faultRate: Double
     let operationsPerRequest: Int
     let changesPerPage: Int?
     /// Microseconds by which the devices' clocks are ahead.
     let leads: [Int64]
-    /// `nil`: nothing is looked for ahead.
+    /// When the next page and batch are prepared; `nil` for no preparation ahead.
     let ahead: SyncEnvironment.AheadOrder?
     /// The device that has another type of the field `b`.
     let oddDevice: Int?
@@ -63,7 +63,7 @@ struct SimulationPlan {
         resolvingPolicy = Self.policies.randomElement(using: &random)!
         var later = random
         var features = Set(Feature.first.filter { _ in Int.random(in: 0..<5, using: &random) == 0 })
-        // What was set aside has a history of its own.
+        // Quarantined records have a history of their own, which does not fit these features.
         if !features.contains(.accounts) {
             for feature in Feature.later where later.next() % 8 == 2 { features.insert(feature) }
         }
@@ -89,16 +89,16 @@ struct SimulationPlan {
         oddDevice = features.contains(.clashes) ? odd : nil
     }
 
-    /// Whether no clock is so far ahead of another that its edits are not believed.
+    /// Returns whether the clocks are so close that every edit's time is accepted.
     var clocksAreClose: Bool { leads.max()! - leads.min()! < EditTime.greatestLead / 2 }
 
-    /// A record's fields whose last values are looked for at the end.
+    /// The fields whose last values are checked at the end.
     var fields: [String] {
         ["a", "b", "c", "s", "image"].filter { $0 != "image" || features.contains(.pictures) }
             .filter { $0 != "b" || oddDevice == nil }
     }
 
-    /// Whether it is always known what an edit has begun with: without that, one that is older may win.
+    /// Whether the version that an edit began with is always known. Otherwise an older edit may win.
     var ancestorsAreKnown: Bool {
         let editsHere = ["mergeByPropertyObjectTrump", "overwrite"].contains(resolvingPolicy.name)
         return features.isDisjoint(with: Feature.later + [.zoneLoss]) && (!features.contains(.purges) || editsHere)

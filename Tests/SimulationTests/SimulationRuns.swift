@@ -4,19 +4,19 @@ import Testing
 
 /// Runs of many seeds, two at a time.
 enum SimulationRuns {
-    /// How many seeds are run, where the environment says it.
+    /// The number of seeds to run, if the environment gives it.
     static let count = ProcessInfo.processInfo.environment["TIDEMARK_SIMULATION_RUNS"].flatMap(Int.init)
-    /// How long they may take: a second each.
+    /// The time limit in minutes: a second for each seed.
     static let minutes = max(30, (count ?? 0) / 60)
-    /// After how many runs it is noted how far they have come.
+    /// The number of runs after which progress is printed.
     static let interval: UInt64 = 100
 
     /// Runs seeds, and records an issue for each of the first twenty that fail.
     ///
     /// - Parameters:
-    ///   - progress: Notes how many runs are done.
-    ///   - what: What they are, for the line that is printed in the end.
-    ///   - again: The variables with which a seed runs once more.
+    ///   - progress: Records how many runs are done.
+    ///   - what: The name of the runs in the line that is printed at the end.
+    ///   - again: Returns the variables that run a seed again.
     static func run(
         _ seeds: [UInt64], _ progress: RunProgress?, _ what: String,
         _ again: @escaping @Sendable (UInt64) -> String = { "TIDEMARK_SIMULATION_SEED=\($0)" },
@@ -39,7 +39,7 @@ enum SimulationRuns {
         print("\(seeds.count) \(what) from seed \(seeds.first ?? 0), \(rate) a second, \(failed) failed")
     }
 
-    /// Runs that are begun and not done, and those that failed: behind the first of them no other process may begin.
+    /// Runs that have begun and are not done, and failed runs. Another process has to begin with the first of them.
     private struct OpenRuns {
         private let progress: RunProgress?
         private let again: (UInt64) -> String

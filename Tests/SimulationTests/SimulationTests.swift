@@ -3,17 +3,19 @@ import TestSupport
 import Testing
 import TidemarkModel
 
-/// Goal: whatever happens to three devices and in whichever order, they end with equal stores, and nobody's work is lost. Method: runs that
-/// follow from a seed, with a real cloud and real stores, faults, deaths and a virtual clock; checkers look at the end of each.
+/// Goal: whatever happens to three devices, in whatever order, they end with equal stores, and no edit is lost. Method: runs that
+/// follow from a seed, with a real cloud and real stores, faults, kills and a virtual clock. Checkers examine the end of each
+/// run.
 ///
-/// The seeds are always the same, so that a change that breaks nothing does not fail by chance. New ones are run where one of these
-/// variables is set, as `make prove-simulate` does: `TIDEMARK_SIMULATION_RUNS` says how many (as many as there are fixed ones),
-/// `TIDEMARK_SIMULATION_FIRST` from which on (any), and `TIDEMARK_SIMULATION_FEATURES` (names of `SimulationPlan.Feature` with commas) that
-/// only those count which have one of them. With `TIDEMARK_PROGRESS` a process goes on behind the runs that an earlier one has done; it begins
-/// again before the first that failed. `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened; with
-/// `TIDEMARK_SIMULATION_RECORD`, the name of a record, it also prints each device's row of that record whenever the row has changed.
+/// The seeds are always the same, so that a good change does not fail by chance. `make prove-simulate` runs new seeds, by these
+/// variables. `TIDEMARK_SIMULATION_RUNS` is their number (by default as many as there are fixed ones).
+/// `TIDEMARK_SIMULATION_FIRST` is the first one (by default any). `TIDEMARK_SIMULATION_FEATURES` (names of
+/// `SimulationPlan.Feature`, separated by commas) runs only those with one of these features. With `TIDEMARK_PROGRESS`, a process
+/// continues after the runs that an earlier process has done, and begins again before the first failed one.
+/// `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened. `TIDEMARK_SIMULATION_RECORD`, the name of a record, also
+/// prints each device's row of that record whenever it has changed.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
-    /// Each feature and each policy is in one of them. Those with six digits and more have failed once.
+    /// Together they have every feature and every policy. Those with six digits and more have failed once.
     static let seeds: [UInt64] = [
         3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 2_307_021_599, 2_307_024_117, 3_280_440_394, 3_280_440_605,
         3_280_440_692, 3_280_441_086, 3_280_441_359, 4_046_167_021, 4_046_167_474, 4_046_168_702,
@@ -21,9 +23,9 @@ import TidemarkModel
     private static let environment = ProcessInfo.processInfo.environment
     private static let given = environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)
     private static let runs = SimulationRuns.count
-    /// The seeds begin with this one.
+    /// The first seed.
     private static let first = environment["TIDEMARK_SIMULATION_FIRST"].flatMap(UInt64.init)
-    /// Only runs that have one of these features are run.
+    /// If set, only runs with one of these features are run.
     private static let features = environment["TIDEMARK_SIMULATION_FEATURES"].map {
         $0.split(separator: ",").map { name in
             guard let feature = SimulationPlan.Feature(rawValue: String(name)) else {
@@ -33,7 +35,7 @@ import TidemarkModel
         }
     }
 
-    /// Runs of these seeds, each once.
+    /// The runs of the fixed seeds, each once.
     private static let fixed = FixedRuns()
 
     private actor FixedRuns {
@@ -46,7 +48,7 @@ import TidemarkModel
         }
     }
 
-    /// The seeds that are run, and how far earlier processes have come with them.
+    /// The seeds to run, and how far earlier processes have come with them.
     private static var chosen: (seeds: [UInt64], progress: RunProgress?) {
         guard runs != nil || first != nil || features != nil else { return (seeds, nil) }
         let (first, count) = (first ?? UInt64.random(in: 1...UInt64(UInt32.max)), runs ?? seeds.count)

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 import TidemarkTesting
 
-/// The time of a run: stands still until it is moved.
+/// The time of a run, which moves only when the simulation moves it.
 final class VirtualTime: Sendable {
     private let elapsed = LockedValue<Int64>(0)
 
@@ -12,7 +12,7 @@ final class VirtualTime: Sendable {
     func advance(by microseconds: Int64) { elapsed.withLock { $0 += max(0, microseconds) } }
 }
 
-/// Random numbers for closures that are called from anywhere, one at a time.
+/// Random numbers for closures that may be called from any thread, one at a time.
 final class RandomSource: Sendable {
     private let random: LockedValue<SeededRandom>
 

@@ -2,14 +2,14 @@ import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// The accounts of a cloud: the rules over an ``AccountStorage``.
+/// The rules for the accounts of a cloud. An ``AccountStorage`` keeps the rows.
 package struct Accounts: Sendable {
     /// Where the rows are.
     package let storage: any AccountStorage
-    /// Makes the identifier of a new account of an address.
+    /// Makes the identifier of a new account from its address.
     private let newID: @Sendable (String) -> String
 
-    /// - Parameter newID: Makes the identifier of a new account of an address; a parameter for simulations, whose results repeat.
+    /// - Parameter newID: Makes the identifier of a new account from its address. Simulations pass one whose results repeat.
     package init(
         _ storage: any AccountStorage,
         newID: @escaping @Sendable (String) -> String = { _ in UUID().uuidString.lowercased() }
@@ -51,7 +51,7 @@ package struct Accounts: Sendable {
             id: newID(address), email: address, phone: try Self.number(phone), name: name, quota: quota, status: .available)
     }
 
-    /// Changes all of an account but its address.
+    /// Changes everything of an account except its address.
     ///
     /// - Throws: `CloudError` `invalidArguments` for a malformed number, and for a number that another account has.
     package func update(_ account: StoredAccount) async throws(CloudError) {
@@ -60,12 +60,12 @@ package struct Accounts: Sendable {
         try await storage.update(account, from: nil)
     }
 
-    /// How often a change is made again of an account that others have changed meanwhile.
+    /// How often ``update(id:_:)`` tries before it gives up on an account that others keep changing.
     private static let tries = 10
 
-    /// Changes some of an account, but not its address, and keeps what others change at the same time.
+    /// Changes a part of an account, except its address, and keeps what others change at the same time.
     ///
-    /// - Parameter change: Is called with the account as it is, again where it was changed meanwhile.
+    /// - Parameter change: Changes the account. It is called again, with the newest account, where another writer was faster.
     /// - Returns: The account before and after; `nil` where there is none.
     /// - Throws: `CloudError` `invalidArguments` for a malformed number, and for a number that another account has; `zoneBusy` where others
     ///   change the account all the time.
@@ -83,7 +83,7 @@ package struct Accounts: Sendable {
         throw CloudError(.zoneBusy, forClients: "the account is being changed by others", retryAfter: .seconds(1))
     }
 
-    /// Gives an account another address. Pending invitations are for whoever has their address now.
+    /// Gives an account another address. A pending invitation belongs to the account that has its address now.
     ///
     /// - Returns: The address as it is stored.
     /// - Throws: `CloudError` `invalidArguments` for a malformed address, and for one that another account has.
@@ -107,7 +107,7 @@ package struct Accounts: Sendable {
         try await storage.account(email: UserLookUp.spelled(email))
     }
 
-    /// Returns the account of a person, as a container knows them.
+    /// Returns the account that a look-up finds. A user record name is the container's name for the account.
     package func find(_ lookUp: UserLookUp, in container: String) async throws(CloudError) -> StoredAccount? {
         switch lookUp {
         case .emailAddress(let address): try await find(address)
@@ -139,7 +139,7 @@ extension StoredAccount {
 }
 
 extension CloudError {
-    /// What an ``AccountStorage`` throws for a number that another account has.
+    /// Makes the error that an ``AccountStorage`` throws for a number that another account has.
     package static func takenNumber(_ phone: String) -> CloudError {
         CloudError(.invalidArguments, "another account has the phone number \(phone)")
     }

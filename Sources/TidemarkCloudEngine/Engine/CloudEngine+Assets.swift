@@ -3,7 +3,7 @@ package import TidemarkCloud
 import TidemarkModel
 
 extension CloudEngine {
-    /// What of some assets is missing, and how far each has got.
+    /// Returns those of some assets that are missing, each with the number of its bytes that have arrived.
     package func missingAssets(
         _ assets: [CloudAsset], in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> [CloudAsset: Int64] {
@@ -25,11 +25,13 @@ extension CloudEngine {
         return missing
     }
 
-    /// Who puts something on the way to an asset storage that is not theirs alone: what others have begun is not theirs to go on with.
+    /// The user who uploads, where several users may upload for one owner; `nil` in a private database. A user can't continue an
+    /// upload that another user began.
     private func uploader(_ caller: Caller) -> String? { caller.scope == .private ? nil : caller.user }
 
-    /// Which of some assets there are that records of the caller may name, with their sizes: their own; of somebody else's, those that they
-    /// have uploaded themselves, and those that records name which they may read.
+    /// Returns the sizes of those assets that exist and that the caller's records may name. In the caller's own zones these are
+    /// all assets of the owner. In another owner's zone these are the assets that the caller has uploaded, and those that records
+    /// name which the caller may read.
     func assets(
         _ digests: Set<String>, for access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> [String: Int64] {
@@ -50,7 +52,7 @@ extension CloudEngine {
         }
         let need = try await need(of: asset, in: id, assetStorage, caller)
         guard need != .nothing else { return asset.size }
-        // What does not come at once takes its room before anything of it lies there.
+        // An upload in several pieces reserves its room before its first piece is stored.
         if need == .room, Int64(piece.count) < asset.size { try await reserve(asset, in: id, assetStorage, caller) }
         let (received, isWhole) = try await assetStorage.add(piece, to: asset, at: offset, owner: owner, by: uploader(caller))
         guard isWhole else { return received }
@@ -58,7 +60,7 @@ extension CloudEngine {
         return received
     }
 
-    /// Takes in a content that has come whole and that the caller has hashed: its file moves onto the asset storage, in one step.
+    /// Takes a complete content that the caller has hashed: its file moves into the asset storage in one step.
     package func adopt(
         _ file: URL, _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
@@ -67,7 +69,7 @@ extension CloudEngine {
         try await count(asset, in: id, assetStorage, caller)
     }
 
-    /// Bytes that the caller may still send.
+    /// Returns how many bytes the caller may still send.
     package func room(in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller) async throws(CloudError) -> Int64 {
         let payer = payer(try place(id, caller), caller)
         return try await storage.read { rows throws(CloudError) in
@@ -76,24 +78,24 @@ extension CloudEngine {
         }
     }
 
-    /// What an asset needs that a caller wants to send.
+    /// What the cloud needs from a caller who wants to send an asset.
     private enum Need {
-        /// It is there.
+        /// The asset exists.
         case nothing
-        /// Its content alone: the rows name it, and its bytes are missing. They count already.
+        /// The content alone: rows name the asset, and its bytes are missing. It already counts against the quota.
         case content
-        /// Its content, and room for it.
+        /// The content, and room for it in the quota.
         case room
     }
 
-    /// What an asset needs. Unless it is there, the caller may send it, and there is room.
+    /// Returns what an asset needs. Throws where the caller may not write in the zone, or a missing asset does not fit the quota.
     private func need(
         of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Need {
         do throws(CloudError) {
             return try await needNow(of: asset, in: id, assetStorage, caller)
         } catch {
-            // What nobody has gone on with for a week makes room.
+            // Abandoned uploads give their room back.
             guard error.code == .quotaExceeded,
                 try await forgetUploads(of: payer(try place(id, caller), caller), assetStorage)
             else { throw error }
@@ -129,23 +131,23 @@ extension CloudEngine {
         return try await keep([asset], owner: place.owner, assetStorage).isEmpty ? .nothing : .content
     }
 
-    // What an upload takes of a quota
+    // How uploads count against a quota
 
-    /// Uploads that an account may have begun at once.
+    /// The most uploads that an account may have under way.
     private static let uploadsAtOnce = 1_000
-    /// After so long without a piece, what was begun is gone: microseconds.
+    /// Microseconds after the last piece until an upload counts as abandoned.
     private static let uploadAge: Int64 = 7 * 86_400 * 1_000_000
-    /// The room of an upload without a piece is kept for so long: microseconds.
+    /// Microseconds after the reservation until an upload without any piece counts as abandoned.
     private static let firstPieceAge: Int64 = 3_600 * 1_000_000
 
-    /// Who pays for what the caller puts somewhere: the owner of a private zone; in the public database, who puts it there.
+    /// Returns the account that pays for what the caller stores: a private zone's owner; in the public database, the caller.
     func payer(_ place: StoredZone.Place, _ caller: Caller) -> String {
         place.scope == .public ? caller.user : place.owner
     }
 
     func payer(_ zone: StoredZone, _ caller: Caller) -> String { payer(zone.place, caller) }
 
-    /// Who has paid for a record.
+    /// Returns the account that has paid for a record.
     func payer(of record: StoredCloudRecord, in zone: StoredZone) -> String {
         zone.place.scope == .public ? record.created.userRecordName : zone.place.owner
     }
@@ -160,7 +162,7 @@ extension CloudEngine {
     ) throws(CloudError) {
         guard caller.quota < .max else { return }
         let (used, reserved) = (try rows.used(by: upload.payer), try rows.reserved(by: upload.payer))
-        // What the upload has reserved itself is there for it.
+        // The room that this upload has reserved is for this asset.
         let own = try rows.reservation(upload) ?? 0
         let needed = asset.size + StoredUpload.overhead
         guard used + reserved.bytes - own + needed <= caller.quota else {
@@ -168,7 +170,7 @@ extension CloudEngine {
         }
     }
 
-    /// Sets room aside for an upload that comes in pieces. No other can take it, whoever comes at the same time.
+    /// Reserves room for an upload that comes in pieces. Other uploads that begin at the same time can't take it.
     private func reserve(
         _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
@@ -188,16 +190,16 @@ extension CloudEngine {
         }
     }
 
-    /// Gives back the room of uploads that nobody has gone on with for a week.
+    /// Gives back the room of abandoned uploads: without a piece for a week, or without any piece an hour after the reservation.
     ///
-    /// - Parameter payer: Whose; `nil` for all.
-    /// - Returns: Whether there were some.
+    /// - Parameter payer: The account whose uploads are examined; `nil` for all accounts.
+    /// - Returns: Whether there were abandoned uploads.
     @discardableResult
     package func forgetUploads(of payer: String?, _ assetStorage: any AssetStorage) async throws(CloudError) -> Bool {
         let begun = try await storage.read { rows throws(CloudError) in try rows.reservations(of: payer) }
         var stale: [StoredUpload] = []
         for (upload, time) in begun {
-            // The first piece comes soon after its room was set aside.
+            // The first piece usually follows its reservation at once.
             let last = await assetStorage.lastPiece(of: upload.digest, owner: upload.owner, by: uploader(upload))
             if last.map({ $0 < now() - Self.uploadAge }) ?? (time < now() - Self.firstPieceAge) { stale.append(upload) }
         }
@@ -213,7 +215,8 @@ extension CloudEngine {
 
     private func uploader(_ upload: StoredUpload) -> String? { upload.user == upload.owner ? nil : upload.user }
 
-    /// Notes an asset that lies on the asset storage now, and who has sent it; it counts from here on. One for which there is no room is removed.
+    /// Records an asset whose content is stored, and the user who sent it. From now on it counts against the quota. An asset that
+    /// does not fit is removed.
     private func count(
         _ asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) {
@@ -228,7 +231,7 @@ extension CloudEngine {
                 try rows.removeReservation(upload)
                 return nil
             }
-            // Others may have come to lie there since this one began.
+            // Other assets may have arrived since this upload began.
             do throws(CloudError) {
                 try checkRoom(for: asset, upload, caller, rows)
             } catch {
@@ -237,7 +240,7 @@ extension CloudEngine {
                 assetStorage.remove(asset, owner: owner)
                 return error
             }
-            // Somebody may just have removed it as one that nobody names.
+            // A sweep may just have removed the content, because no record named it.
             guard assetStorage.has(asset, owner: owner) else {
                 throw CloudError(
                     .serviceUnavailable, forClients: "the asset was removed while it came; upload it again", retryAfter: .zero)
@@ -250,7 +253,7 @@ extension CloudEngine {
         if let isFull { throw isFull }
     }
 
-    /// Takes files off the asset storage unless they were uploaded anew meanwhile.
+    /// Removes contents from the asset storage unless they were uploaded again meanwhile.
     func remove(_ released: ReleasedAssets, _ assetStorage: any AssetStorage) async {
         do throws(CloudError) {
             for some in Self.parts(of: released.assets) {
@@ -260,7 +263,7 @@ extension CloudEngine {
                 }
             }
         } catch {
-            // A file that stays takes room and does no harm: it is replaced when the same comes again, and a sweep removes it.
+            // A content that stays takes room and does no harm. A later upload replaces it, or a sweep removes it.
         }
     }
 
@@ -271,7 +274,7 @@ extension CloudEngine {
         let owner = try await owner(of: asset, in: id, caller)
         let piece = try await assetStorage.piece(
             of: asset, from: offset, count: max(0, min(count, limits.bytesPerAssetPiece)), owner: owner)
-        // Who was put out while it was read gets nothing of it.
+        // A participant who was removed during the read gets none of the content.
         if caller.scope == .shared { _ = try await self.owner(of: asset, in: id, caller) }
         return piece
     }
@@ -284,7 +287,8 @@ extension CloudEngine {
         return await assetStorage.isDamaged(asset, owner: try await owner(of: asset, in: id, caller), after: error)
     }
 
-    /// Returns the address by which a client can read an asset that the caller may fetch; `nil` where it is read through the server alone.
+    /// Returns the address from which a client reads an asset that the caller may fetch; `nil` where only the server hands it
+    /// out.
     package func signedURL(
         of asset: CloudAsset, in id: CloudZoneID, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> String? {
@@ -292,11 +296,11 @@ extension CloudEngine {
         return try assetStorage.signedURL(of: asset, owner: try await owner(of: asset, in: id, caller))
     }
 
-    /// Whose an asset is that the caller may fetch.
+    /// Returns the owner of an asset that the caller may fetch.
     private func owner(of asset: CloudAsset, in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> String {
         try await storage.read { rows throws(CloudError) in
-            // Who may read a record of the zone may read what it names; and nobody learns more.
-            // Whoever says another size than it has asks for something else.
+            // A caller who may read a record may read the assets that it names, and learns of no others.
+            // An asset of another size is another asset.
             guard let access = try existing(id, caller, rows),
                 try !rows.named([asset.digest], in: access.zone.id, shares: access.shares).isEmpty,
                 try rows.assets([asset.digest], owner: access.zone.place.owner)[asset.digest] == asset.size
@@ -308,17 +312,20 @@ extension CloudEngine {
 
 /// Assets of an owner that no record names any more.
 ///
-/// They go at once, also where somebody was told just now that they are there, or has sent them anew: whoever names one of them then is told
-/// `assetNotAvailable`, and sends it again. To keep them for a while, as those that were never named, would have what was deleted count on.
+/// They are removed at once, even if a client was told a moment ago that they exist, or has just sent them again. A record that
+/// then names one of them is refused with `assetNotAvailable`, and its client sends the asset again. If they stayed for a while,
+/// as assets that were never named do, deleted content would keep counting against the quota.
 struct ReleasedAssets {
     private(set) var owner = ""
     private(set) var assets: [CloudAsset] = []
 
     init() {}
 
-    /// Those of some assets that no record names any more. They count no longer, and their files may go when the transaction has ended.
+    /// Takes those of some assets that no record names any more. They stop counting, and their contents may be removed once the
+    /// transaction has ended.
     ///
-    /// - Parameter found: Needed for the public database, where anybody may have paid for an asset.
+    /// - Parameter found: Collects the accounts that paid. The public database needs it, where any account may have paid for an
+    ///   asset.
     init(
         _ digests: Set<String>, of owner: String, finding found: FoundOwners? = nil, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -338,12 +345,12 @@ struct ReleasedAssets {
 }
 
 extension CloudEngine.Caller {
-    /// The refusal of what does not fit into the payer's storage. How much somebody else has is theirs to know.
+    /// Makes the error for content that does not fit the payer's quota. A participant is not told how much the owner has stored.
     ///
     /// - Parameters:
     ///   - what: What needs the bytes.
-    ///   - used: Bytes that the payer has.
-    ///   - reserved: Bytes that uploads have begun with.
+    ///   - used: The bytes that the payer has stored.
+    ///   - reserved: The bytes that unfinished uploads reserve.
     func noRoom(_ what: String, needing bytes: Int64, used: Int64, reserved: Int64) -> CloudError {
         let needs = "\(what) needs \(bytes) \(SyncFailure.doesNotFit)"
         guard scope != .shared else { return CloudError(.quotaExceeded, "\(needs) the storage of the zone's owner") }

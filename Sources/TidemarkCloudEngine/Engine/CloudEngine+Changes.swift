@@ -3,7 +3,7 @@ package import TidemarkCloud
 import TidemarkModel
 
 extension CloudEngine {
-    /// The zones that changed since a token.
+    /// Returns the zones that changed since a token.
     package func databaseChanges(
         since token: CloudToken?, limit: Int?, _ caller: Caller
     ) async throws(CloudError) -> DatabaseChanges {
@@ -26,7 +26,8 @@ extension CloudEngine {
             let page = try rows.zones(of: owner, after: since, limit: most + 1)
             let zones = page.prefix(most)
             let moreComing = page.count > most
-            // Without a token, what is gone is nothing that could be missed; what was purged is to be known all the same.
+            // A client without a token knows no zones. It need not hear of deleted ones, unless the database was put back. It
+            // always hears of purged ones.
             let wanted = zones.filter { token != nil || !incarnation.isFirst || $0.state != .deleted }
             func ids(_ state: StoredZone.State) -> [CloudZoneID] {
                 wanted.filter { $0.state == state }.map { id(of: $0, caller) }
@@ -41,10 +42,10 @@ extension CloudEngine {
         }
     }
 
-    /// What reading changes since a token has come to.
+    /// The result of reading the changes since a token.
     enum Reading<Page: Sendable>: Sendable {
         case page(Page)
-        /// The token is of a change that the database does not have: it was put back to an earlier state.
+        /// The database lacks the change that the token names: it was put back to an earlier state.
         case lost(TokenPosition, CloudIncarnation)
     }
 
@@ -59,7 +60,7 @@ extension CloudEngine {
         }
     }
 
-    /// The records of a zone that changed since a token.
+    /// Returns the records of a zone that changed since a token.
     package func zoneChanges(
         _ id: CloudZoneID, since token: CloudToken?, limit: Int?, keys: Set<String>?, _ caller: Caller
     ) async throws(CloudError) -> ZoneChanges {
@@ -75,7 +76,7 @@ extension CloudEngine {
             if let position, try isLost(position, rows) { return .lost(position, incarnation) }
             guard since <= access.newest else { throw Self.expired }
             let name = try name(of: incarnation, zone: access.zone, caller, rows)
-            // A device that compares can tell a deleted record from a lost one only by its deletion.
+            // A device that compares its records with the cloud's can tell a deleted record from a lost one only by its deletion.
             let tellsDeletions = token != nil || !incarnation.isFirst || name.remade > 0
             let zoneID = self.id(of: access.zone, caller)
             var (changes, failed): ([ZoneChanges.Change], [RecordFailure]) = ([], [])
@@ -112,7 +113,7 @@ extension CloudEngine {
                 (
                     ZoneChanges(
                         changes: changes,
-                        // The number of a damaged record's change may be any.
+                        // A damaged row may have any change number, so the token goes no further than the owner's last change.
                         token: try self.token(
                             min(moreComing ? after : max(after, access.newest), last), in: access, incarnation, rows),
                         moreComing: moreComing, failed: failed, incarnation: name.text), damaged
@@ -122,16 +123,16 @@ extension CloudEngine {
         return found.page
     }
 
-    /// What a feed tells of a record.
+    /// An entry of a feed: a record that changed or went.
     private struct FeedItem {
         let change: Int64
         let record: StoredCloudRecord
         let isGone: Bool
-        /// Whether it went while the caller could see it.
+        /// Whether a deletion is reported: the caller could see the record when it went.
         var isTold = true
     }
 
-    /// What changed in that which a caller sees of a zone, after a number.
+    /// Returns what changed after a number in the part of a zone that the caller sees.
     private func feed(
         _ access: ShareAccess, after: Int64, limit: Int, _ rows: any CloudTransaction
     ) throws(CloudError) -> [FeedItem] {
@@ -143,7 +144,7 @@ extension CloudEngine {
         }
         let page = try rows.covered(by: shares, after: after, limit: limit)
         let found = try rows.records(page.filter { !$0.isGone }.map(\.name), in: access.zone.id)
-        // What went from one of the caller's shares into another is still there.
+        // A record that moved from one of the caller's shares to another is still visible.
         let elsewhere = try rows.shares(covering: page.filter(\.isGone).map(\.name), in: access.zone.id)
         return page.map { item in
             if !item.isGone, let record = found[item.name], !record.isDeleted {
@@ -156,7 +157,7 @@ extension CloudEngine {
         }
     }
 
-    /// The token of a zone as it is now, or as it was before anything was in it.
+    /// Returns the token of a zone's present state, or of its state before it had any content.
     package func token(of id: CloudZoneID, isFirst: Bool, _ caller: Caller) async throws(CloudError) -> CloudToken {
         guard !id.isDefault else { throw CloudError(.invalidArguments, "cannot get changes in default zone") }
         return try await storage.read { rows throws(CloudError) in
@@ -165,17 +166,17 @@ extension CloudEngine {
         }
     }
 
-    // Tokens: what they are of, as a digest, and positions, encrypted; with a check, so that no typing error passes for one. They are base 64, as
-    // CloudKit's are: there are clients that decode them.
+    // A token has the digest of what it belongs to, encrypted positions, and a check digest, so that an altered token is not
+    // accepted. Tokens are base64, as CloudKit's are: some clients decode them.
 
-    /// The token of a zone.
+    /// Makes the token of a zone.
     func token(
         _ number: Int64, in access: ShareAccess, _ incarnation: CloudIncarnation, _ rows: any CloudTransaction
     ) throws(CloudError) -> CloudToken {
         try token([(access.zone.place.owner, number)], kind: "z", of: access.mark, in: incarnation, rows)
     }
 
-    /// - Parameter positions: How far the changes of an owner have been told: of one, but in a shared database, which has the zones of many.
+    /// - Parameter positions: How far each owner's changes were reported. A shared database has several owners, others have one.
     func token(
         _ positions: [(owner: String, number: Int64)], kind: String, of mark: String, in incarnation: CloudIncarnation,
         _ rows: any CloudTransaction
@@ -190,25 +191,25 @@ extension CloudEngine {
         return CloudToken(rawValue: Data("\(text):\(check(text))".utf8).base64EncodedString())
     }
 
-    /// The change that a token is of.
+    /// The change that a token names.
     struct TokenPosition: Hashable, Sendable {
         let owner: String
         let number: Int64
-        /// Which writer gave out the number; empty where that was not known.
+        /// The writer that gave out the number; empty where it is not known.
         let writer: String
-        /// Whether the number is of the time when all owners were counted together.
+        /// Whether the number comes from the counter that all owners once shared.
         let isCommon: Bool
     }
 
-    /// What a token holds.
+    /// The positions in a token.
     struct TokenPositions: Sendable {
         fileprivate let cipher: ChangeTagCipher
-        /// By what the cipher knows an owner by.
+        /// The position of each owner, by the cipher's hash of the owner's name.
         fileprivate var owners: [UInt64: (number: Int64, writer: String)] = [:]
-        /// Of a token from the time when all owners were counted together: its number is one of each owner.
+        /// The position in a token from the time when all owners shared one counter. It holds for every owner.
         fileprivate var common: (number: Int64, writer: String)?
 
-        /// How far an owner's changes have been told; `nil` where nothing was.
+        /// Returns how far an owner's changes were reported; `nil` where none were.
         func position(of owner: String) -> TokenPosition? {
             let known = owners[cipher.ownerHash(owner)]
             return (known ?? common).map {
@@ -218,8 +219,8 @@ extension CloudEngine {
     }
 
     /// - Parameters:
-    ///   - mark: What the token has to be of.
-    ///   - commonMark: How tokens named that when all owners were counted together.
+    ///   - mark: The mark that the token has to have.
+    ///   - commonMark: The mark that the token would have from the time when all owners shared one counter.
     func positions(
         _ token: CloudToken, kind: String, of mark: String, before commonMark: String, in incarnation: CloudIncarnation
     ) throws(CloudError) -> TokenPositions {
@@ -233,7 +234,7 @@ extension CloudEngine {
             positions.common = (number, String(parts[3]))
             return positions
         }
-        // One of version 4 has its number under a cipher that is gone.
+        // The number in a token of version 4 is encrypted with a cipher that no longer exists.
         guard parts[0] == "\(kind)6", parts[1] == place(mark, in: incarnation) else { throw Self.expired }
         let (numbers, writers) = (
             parts[2].split(separator: ","), parts[3].split(separator: ",", omittingEmptySubsequences: false)
@@ -245,19 +246,20 @@ extension CloudEngine {
         return positions
     }
 
-    /// What a token is of, and of which life of the database.
+    /// Returns the digest of a token's mark and of the database's incarnation.
     private func place(_ mark: String, in incarnation: CloudIncarnation) -> String {
         changeTagCipher.digest("\(Hexadecimal.text(incarnation.id)) \(mark)")
     }
 
-    /// Only the cloud can make it: a token that nobody was given would else have the database take itself for one that was put back.
+    /// Returns the check digest of a token, which only the cloud can make. Otherwise a made-up token could make the database
+    /// believe that it was put back.
     private func check(_ text: String) -> Substring { changeTagCipher.digest("token " + text).prefix(20) }
 
     private static let expired = CloudError(.changeTokenExpired, "the change token has expired. Fetch everything again")
 }
 
 extension StoredCloudRecord {
-    /// What is told of a record that has left a share.
+    /// Makes the deletion that a caller gets of a record that has left a share.
     fileprivate init(_ gone: CoveredRecord, in zone: StoredZone.ID) {
         let nobody = CloudRecord.Stamp(time: 0, userRecordName: "")
         self.init(

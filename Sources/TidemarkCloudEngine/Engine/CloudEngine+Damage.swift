@@ -1,12 +1,12 @@
 public import TidemarkCloud
 import TidemarkModel
 
-/// The rows of a storage that tell what is damaged, within a transaction. The rules of ``CloudTransaction`` hold.
+/// The part of a transaction that finds and marks damaged rows. The rules of ``CloudTransaction`` hold.
 ///
 /// A storage keeps a digest with each record, zone, share and participant, and compares it when it reads the row.
 public protocol DamageTransaction {
-    /// Marks a damaged record as noted and gives it another change, so that devices hear of it. A record that is marked already stays
-    /// as it is.
+    /// Marks a damaged record as noted, and gives it a new change, so that devices hear of it. A record that is already marked
+    /// stays as it is.
     ///
     /// - Parameter change: The number of that change.
     func noteDamage(_ damage: StoredCloudRecord.Damage, of owner: String, at change: Int64) throws(CloudError)
@@ -19,8 +19,8 @@ public protocol DamageTransaction {
     func damagedShares(in zone: StoredZone.ID) throws(CloudError) -> [String]
 }
 
-/// What is damaged in a cloud's database is nobody's: it is an error of that record alone. All devices are told of it, so that one which has the
-/// record whole sends it again.
+/// A damaged row is an error of its record alone; other records stay usable. All devices hear of it, so that a device with an
+/// intact copy sends the record again.
 extension CloudEngine {
     package static func damaged(_ name: String) -> CloudError {
         CloudError(
@@ -44,7 +44,7 @@ extension CloudEngine {
     package static let damagedParticipant = CloudError(
         .recordDamaged, "what the cloud has of a participant of a share is damaged; restore the cloud from a backup")
 
-    /// An error for each share of an owner's zone that is damaged.
+    /// Returns an error for each damaged share of a zone of the caller's own.
     package func damagedShares(in id: CloudZoneID, _ caller: Caller) async throws(CloudError) -> [CloudError] {
         try await storage.read { rows throws(CloudError) in
             guard let access = try existing(id, caller, rows), caller.scope == .private else { return [] }
@@ -59,7 +59,7 @@ extension CloudEngine {
             error: error)
     }
 
-    /// Has devices be told of damage that nobody knew of. What can't be written, because an index is damaged with the record, stays as it is.
+    /// Reports newly found damage to devices. A row that can't be written, because an index is damaged with it, stays as it is.
     ///
     /// - Returns: Whether anything was written.
     @discardableResult

@@ -2,12 +2,12 @@ public import Foundation
 public import TidemarkCloud
 import TidemarkModel
 
-/// One life of a container's rows. It begins when they are made, or put back to an earlier state, and ends when they are put back
-/// again.
+/// One life of a container's rows. An incarnation begins when the rows are made or put back to an earlier state. It ends when
+/// they are put back again.
 public struct CloudIncarnation: Hashable, Sendable {
     /// 16 random bytes.
     public let id: Data
-    /// Every number that is given out in it is beyond this one, whichever owner's; 0 for the first.
+    /// The number below all numbers that this incarnation gives out, to any owner; 0 for the first incarnation.
     public let began: Int64
     /// Whether the rows were never put back.
     public var isFirst: Bool { began == 0 }
@@ -32,8 +32,7 @@ public struct ZoneLives: Hashable, Sendable {
     }
 }
 
-/// The rows of a storage that tell its incarnations, within a transaction. The rules of ``CloudTransaction`` hold. Decision 031 has the
-/// reasons.
+/// The part of a transaction that deals with incarnations. The rules of ``CloudTransaction`` hold. Decision 031 has the reasons.
 public protocol IncarnationTransaction {
     /// Returns the newest incarnation. A new storage makes the first one with its key.
     func incarnation() throws(CloudError) -> CloudIncarnation
@@ -61,15 +60,16 @@ public protocol IncarnationTransaction {
     func setLives(_ lives: ZoneLives, of zone: StoredZone.ID) throws(CloudError)
 }
 
-/// What happens to a database that was put back to an earlier state: the changes since are lost, and their numbers are not to be given out again.
+/// Handles a database that was put back to an earlier state. The changes made since that state are lost, and their numbers must
+/// not be given out again.
 extension CloudEngine {
-    /// So many numbers at the least, and twice as many at the most, are left out by a new incarnation: no database makes as many changes
-    /// between a copy and the return to it.
+    /// A new incarnation skips at least this many numbers, and less than twice as many. No database makes as many changes between
+    /// a backup and its restoration.
     package static let leap: Int64 = 1 << 32
 
     /// Begins another incarnation: all tokens expire, and devices compare what they have with what is left.
     ///
-    /// - Parameter isStale: Whether there is still a reason; asked in the transaction.
+    /// - Parameter isStale: Tells, in the transaction, whether another incarnation is still needed.
     package func beginIncarnation(
         if isStale: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Bool = { _ throws(CloudError) in true }
     ) async throws(CloudError) {
@@ -85,7 +85,8 @@ extension CloudEngine {
         }
     }
 
-    /// Begins another incarnation if the database, as it is, has not given out a token that was made with its key: it was put back.
+    /// Begins another incarnation if the database in its present state lacks the change of a token that its key made: it was put
+    /// back.
     func noteLost(_ position: TokenPosition, in incarnation: CloudIncarnation) async throws(CloudError) {
         try await beginIncarnation { rows throws(CloudError) in
             guard try rows.incarnation() == incarnation else { return false }
@@ -93,7 +94,8 @@ extension CloudEngine {
         }
     }
 
-    /// Whether a token tells of a change that the database does not have: the number was not given out, or another writer gave it out.
+    /// Returns whether a token names a change that the database lacks: its number was not given out, or another writer gave it
+    /// out.
     func isLost(_ position: TokenPosition, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
         let last = position.isCommon ? changeTagCipher.common : try rows.lastChange(of: position.owner)
         guard position.number <= last else { return true }
@@ -101,9 +103,9 @@ extension CloudEngine {
         return !position.writer.isEmpty && !known.isEmpty && position.writer != known
     }
 
-    /// The digits in a token that tell which writer gave out a number; empty where that is not known.
+    /// Returns the digits in a token that identify the writer of a number; empty where it is not known.
     ///
-    /// They differ for each number, so that they do not tell when the server was started.
+    /// They differ for each number, so that tokens don't reveal when the server was started.
     func writer(of number: Int64, in owner: String, _ rows: any CloudTransaction) throws(CloudError) -> String {
         guard let nonce = try rows.writerNonce(of: number, in: owner) else { return "" }
         return String(changeTagCipher.digest("writer \(Hexadecimal.text(nonce)) \(number)").prefix(16))
@@ -111,7 +113,7 @@ extension CloudEngine {
 
     /// Begins another incarnation if one of a request's tags has a number that the database has not given out yet.
     ///
-    /// A text that is no tag has no number: only the cloud can make one that has.
+    /// Only the cloud can make a tag, so a made-up text has no number.
     ///
     /// - Parameter owner: Whose records the request changes.
     func noteAhead(tagsOf request: ModifyRecordsRequest, in owner: String) async throws(CloudError) {
@@ -119,17 +121,19 @@ extension CloudEngine {
         guard !numbers.isEmpty else { return }
         try await beginIncarnation { rows throws(CloudError) in
             let (last, common, began) = (try rows.lastChange(of: owner), changeTagCipher.common, try rows.incarnation().began)
-            // Owners have been counted by themselves since `common`: a common number beyond it is of rows that were put back to before that.
+            // A number beyond `common` from the counter that all owners shared was lost: the rows were put back to a state before
+            // it.
             return numbers.contains { $0.isCommon ? $0.number > common && began <= common : Self.isAhead($0.number, of: last) }
         }
     }
 
     static func isAhead(_ number: Int64, of last: Int64) -> Bool { number > last && number - last < 4 * leap }
 
-    /// Makes sure that a tag which is not the record's is one of the database as it is: a client that has one of a time that was lost is to
-    /// fetch everything before it sends anything.
+    /// Checks that a tag which is not the record's comes from the database in its present state. A client with a tag from a lost
+    /// change has to fetch everything before it sends anything.
     ///
-    /// Of a tag that an earlier version made nobody can tell its time any more: where a time was lost, it may be of that.
+    /// The age of a tag that an earlier version made can't be told. If the database was ever put back, the tag may be from a lost
+    /// change.
     ///
     /// - Throws: `changeTokenExpired`.
     func checkTime(
@@ -149,7 +153,7 @@ extension CloudEngine {
         .changeTokenExpired,
         "the cloud was put back to an earlier state, which lacks the change of this tag. Fetch everything from the beginning")
 
-    /// What a device knows the incarnation by.
+    /// Returns the name by which devices know an incarnation.
     func name(of incarnation: CloudIncarnation) -> String {
         changeTagCipher.digest("incarnation " + Hexadecimal.text(incarnation.id))
     }
@@ -164,7 +168,7 @@ extension CloudEngine {
         return CloudIncarnationName(database: name(of: incarnation), remade: lives.remade, purged: lives.purged)
     }
 
-    /// Counts that a zone is made again, by the state that it had before.
+    /// Counts that a zone is made again after a deletion or a purge.
     func countLife(of zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) {
         var lives = try rows.lives(of: zone.id)
         switch zone.state {

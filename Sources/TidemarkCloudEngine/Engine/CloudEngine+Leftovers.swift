@@ -2,35 +2,35 @@ package import Foundation
 package import TidemarkCloud
 import TidemarkModel
 
-/// What was sent and came to nothing.
+/// Removes assets, uploads and replies that nothing needs any more.
 extension CloudEngine {
-    /// Assets that are looked at in one transaction.
+    /// The number of assets that a sweep examines in one transaction.
     private static let sweptAtOnce = 500
-    /// Contents of which a transaction asks the storage, or removes them, at the most. A bucket needs up to two requests for each, and the owner's
+    /// The most contents that one transaction examines or removes. A bucket needs up to two requests for each, and the owner's
     /// other writes wait meanwhile.
     private static let contentsAtOnce = 20
 
-    /// Contents that a sweep looks at before it asks whether to go on.
+    /// The number of contents after which a sweep asks whether to continue.
     private static let contentsBetweenQuestions = 2_000
 
-    /// Divides contents into parts, each for a transaction of its own.
+    /// Divides contents into parts, one for each transaction.
     static func parts(of contents: [CloudAsset]) -> [ArraySlice<CloudAsset>] {
         stride(from: 0, to: contents.count, by: contentsAtOnce).map {
             contents[$0..<min($0 + contentsAtOnce, contents.count)]
         }
     }
 
-    /// Has assets stay for another day, since a client is told that they are there: a record that names them may be on its way.
+    /// Keeps assets for another day: a client is being told that they exist, and a record that names them may be on its way.
     ///
-    /// - Returns: The digests of those that have gone meanwhile, and of those whose contents are missing although the rows name them: the client
-    ///   has to send both.
+    /// - Returns: The digests of assets that were removed meanwhile, and of assets that rows name and whose contents are missing.
+    ///   The client has to send both.
     /// - Throws: `CloudError` `serviceUnavailable` where the place of the contents is not there.
     func keep(_ assets: [CloudAsset], owner: String, _ assetStorage: any AssetStorage) async throws(CloudError) -> Set<String> {
         guard !assets.isEmpty else { return [] }
         let examined = try await assetStorage.examine(assets, owner: owner)
         var gone = Set(examined.missing.map(\.digest))
         for some in Self.parts(of: examined.aging) {
-            // What is old is taken away in a transaction that writes, too: one comes after the other.
+            // A sweep also removes old assets in a write transaction, so one runs after the other.
             let missing = try await storage.write(owners: [owner]) { rows throws(CloudError) -> Set<String> in
                 let digests = Set(some.map(\.digest))
                 let there = try rows.assets(digests, owner: owner)
@@ -42,8 +42,9 @@ extension CloudEngine {
         return gone
     }
 
-    /// Forgets the answers that are older than a repeated request may be, but for the newest of each user, and sets times back that are from a clock
-    /// that was ahead. A user's old answers go with the user's next request; this is for those who don't come back.
+    /// Removes replies that are older than any repeated request can be, except each user's newest ones. Where a clock was ahead,
+    /// it sets the times of replies back. A user's next request removes that user's old replies; this is for users who don't come
+    /// back.
     package func forgetAnswers() async throws(CloudError) {
         let age = AnswerAge(at: now())
         var last: [String] = []
@@ -57,17 +58,17 @@ extension CloudEngine {
                     try rows.forgetAnswers(of: user, age)
                 }
             }
-            // Answers of one moment can't be told apart, and stay: their users are found again.
+            // Replies of equal times stay together, so the same users may be found again.
             if users.count < Self.sweptAtOnce || users == last { return }
             last = users
         }
     }
 
-    /// Takes away what lies on an owner's asset storage and nobody needs: contents that no record names, a day and an hour after they came or were
-    /// asked for, and what was begun and left. O(assets).
+    /// Removes from an owner's asset storage what nothing needs: contents that no record names, 25 hours after they were stored
+    /// or last asked for, and abandoned uploads. O(assets).
     ///
-    /// - Parameter goesOn: Is asked whether to go on, each time after some thousands of contents.
-    /// - Returns: How many contents went.
+    /// - Parameter goesOn: Called after every few thousand contents; returns whether to continue.
+    /// - Returns: The number of removed contents.
     package func sweep(
         _ owner: String, _ assetStorage: any AssetStorage, at now: Date,
         while goesOn: @Sendable () async throws(CloudError) -> Bool = { true }
@@ -78,7 +79,7 @@ extension CloudEngine {
         return unnamed + (try await removeUnknown(of: owner, assetStorage, at: now, while: goesOn))
     }
 
-    /// - Returns: How many contents went, and whether all were looked at.
+    /// - Returns: The number of removed contents, and whether all were examined.
     private func removeUnnamed(
         of owner: String, _ assetStorage: any AssetStorage, at now: Date,
         while goesOn: @Sendable () async throws(CloudError) -> Bool
@@ -93,14 +94,14 @@ extension CloudEngine {
             for some in Self.parts(of: old) {
                 let (released, isWhole) = try await write(owners: [owner]) {
                     rows, found throws(CloudError) -> (ReleasedAssets, Bool) in
-                    // A record may name one by now, or somebody may have asked for it.
+                    // By now a record may name one of them, or a client may have asked for it.
                     let still = some.prefix { assetStorage.isOld($0, owner: owner, at: now) }
                     let released = try ReleasedAssets(Set(still.map(\.digest)), of: owner, finding: found, rows)
                     return (released, still.count == some.count)
                 }
                 await remove(released, assetStorage)
                 count += released.assets.count
-                // Where the bucket does not answer any more, the owner would wait for each of the others as long. They go with the next sweep.
+                // A bucket that no longer answers would delay the owner once for each content. The next sweep removes the rest.
                 guard isWhole else { break }
             }
             guard let end = page.last else { return (count, true) }
@@ -110,10 +111,10 @@ extension CloudEngine {
         }
     }
 
-    /// Files that came to lie there and were never counted, since whoever sent them, or the process, was gone by then.
+    /// Removes contents that were stored and never got a row, because the client or the process had ended by then.
     ///
-    /// Only what came when the database was there: where it was moved away, or its folder was there before it, an empty one is made, which
-    /// knows nothing of what lies beside it.
+    /// Older contents than the database stay. Where a database was moved away, an empty one is made, which knows none of the
+    /// contents beside it.
     private func removeUnknown(
         of owner: String, _ assetStorage: any AssetStorage, at now: Date,
         while goesOn: @Sendable () async throws(CloudError) -> Bool
@@ -137,7 +138,7 @@ extension CloudEngine {
                     return (gone.count, gone.count == still.count)
                 }
                 count += removed
-                // As above.
+                // As in `removeUnnamed`.
                 guard isWhole else { break }
             }
             seen += there.count

@@ -5,7 +5,7 @@ import TidemarkModel
 extension CloudEngine {
     /// Changes records; see `CloudDatabase`.
     ///
-    /// - Returns: With the outcomes, whether something is left to be removed.
+    /// - Returns: The outcomes, and whether something is left to be removed.
     package func modify(
         _ request: ModifyRecordsRequest, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
@@ -21,7 +21,7 @@ extension CloudEngine {
     private func modifyNow(
         _ request: ModifyRecordsRequest, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> (outcomes: [RecordOutcome], isUnfinished: Bool) {
-        // An answer that is kept is a row of who asks.
+        // A stored reply is a row of the account that asks.
         let asks = request.clientToken == nil && caller.scope != .public ? [] : [caller.user]
         let place = try place(request.zone, caller)
         let owners = WrittenOwners([place.owner] + asks)
@@ -32,7 +32,7 @@ extension CloudEngine {
         }
         let (outcomes, released, isUnfinished) = try await write(owners: owners, expecting: reads) {
             rows, found throws(CloudError) in
-            // Who is out gets no answer, not even one that was given before.
+            // A participant who was removed gets no reply, not even a stored one.
             let access = try accessToWrite(request.zone, caller, rows)
             if let token = request.clientToken, let answer = try rows.answer(to: token, of: caller.user) {
                 return (try repeated(answer, request, access, rows), ReleasedAssets(), false)
@@ -51,8 +51,8 @@ extension CloudEngine {
         return (outcomes, isUnfinished)
     }
 
-    /// Keeps an answer, which counts against the quota of who asks. Where that is full, only the answers to requests that have changed
-    /// something are kept: to do the others again does no harm.
+    /// Stores a reply, which counts against the quota of the account that asks. Where the quota is full, only replies to requests
+    /// that changed something are stored: repeating the others does no harm.
     private func keep(
         _ answer: Data, to token: String, isNeeded: Bool, at time: Int64, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -62,7 +62,7 @@ extension CloudEngine {
         try rows.addUsed(size, by: caller.user)
     }
 
-    /// What can be told without looking anything up.
+    /// Checks what can be decided without reading rows.
     private func check(_ request: ModifyRecordsRequest) throws(CloudError) {
         guard request.operations.count <= limits.operationsPerRequest else {
             throw CloudError(
@@ -90,7 +90,7 @@ extension CloudEngine {
         }
     }
 
-    /// The answer to a request that was made before: what was said then, with the records as they are now.
+    /// Returns the reply to a repeated request: its first outcomes, with the records as they are now.
     private func repeated(
         _ answer: Data, _ request: ModifyRecordsRequest, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> [RecordOutcome] {
@@ -106,7 +106,7 @@ extension CloudEngine {
             case .failed(let code, let reason):
                 var error = CloudError(.init(rawValue: code), reason)
                 if error.code == .serverRecordChanged, let stored = found[name], !stored.isDeleted {
-                    // Whole, as the first time: it is to be merged with.
+                    // With all its fields, as the first time: the client merges them.
                     error.serverRecord = try record(stored, in: zoneID, keys: nil, access, rows)
                 }
                 outcomes.append(.failed(error))
@@ -120,8 +120,8 @@ extension CloudEngine {
                     outcomes.append(.failed(Self.noRecord))
                     continue
                 }
-                // Where others have changed it since, the tag is the one of then: so that the next change meets theirs. What they have
-                // deleted has no fields any more.
+                // A record that others have changed since gets the tag of the first reply, so that the client's next change
+                // conflicts with theirs. A record that others have deleted has no fields.
                 var saved =
                     stored.isDeleted
                     ? CloudRecord(CloudRecordID(name, in: zoneID), type: stored.type)
@@ -135,6 +135,7 @@ extension CloudEngine {
 }
 
 extension ModifyRecordsRequest {
-    /// The names of the records. Nothing is called by the others; to a dictionary they would be what is spelled another way.
+    /// The names in Unicode's normal form C. No record has a name in another form, and a dictionary would take it for the
+    /// composed one.
     var composedNames: [String] { operations.map(\.record.id.recordName).filter(\.isComposed) }
 }

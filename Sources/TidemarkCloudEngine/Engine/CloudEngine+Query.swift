@@ -15,7 +15,7 @@ extension CloudEngine {
             let lane = next
             let (budget, isLong) = (lanes.budget(in: lane), lane == .long)
             try await lanes.enter(client, lane)
-            // A query that ends with an error has its cost, too.
+            // A query that fails has used time, too.
             let total = LockedValue(QueryLanes.Cost())
             defer { lanes.leave(client, lane, total.withLock { $0 }) }
             let answer: QueryAnswer? = try await storage.read { rows throws(CloudError) in
@@ -38,9 +38,9 @@ extension CloudEngine {
     /// Runs a query within a budget.
     ///
     /// - Parameters:
-    ///   - mayEndEarly: Whether an exceeded budget ends the query after the records that were found.
-    ///   - cost: Becomes what the query has cost, also where it fails.
-    /// - Returns: The answer, `nil` for an exceeded budget otherwise.
+    ///   - mayEndEarly: Whether a query that exceeds its budget returns the records that it has found.
+    ///   - cost: Set to the cost of the query, also where it fails.
+    /// - Returns: The answer; `nil` where the query exceeds its budget and may not end early.
     private func found(
         _ query: CloudQuery, in id: CloudZoneID, most: Int, keys: Set<String>?, _ continuation: QueryContinuation?,
         within budget: QueryBudget, mayEndEarly: Bool, _ caller: Caller, _ rows: any CloudTransaction,
@@ -53,8 +53,8 @@ extension CloudEngine {
         guard known != nil || environment == .development && CloudSchema.canBeQueried(query.recordType) else {
             throw CloudError(.unknownItem, "there is no record type '\(query.recordType)'")
         }
-        // What can be asked for depends on the schema alone: a type that nothing was saved of yet has no index, and a zone in which
-        // nothing was is as one that is empty.
+        // Whether a query is possible depends on the schema alone. A type without saved records has no index yet. A zone in which
+        // nothing was saved counts as empty.
         var indexed = try (known ?? CloudSchema.RecordType()).translate(query)
         guard let access = zone else { return QueryAnswer(records: [], continuation: nil) }
         indexed.shares = access.shares
@@ -124,7 +124,8 @@ extension CloudSchema.RecordType {
         return IndexQuery(type: query.recordType, conditions: conditions, order: order, after: nil)
     }
 
-    /// What a filter by a sortable field says of the value that is sorted: such a field is no list, so the value itself meets the filter.
+    /// Returns the bounds that a filter sets for the value that is sorted. A sortable field is no list, so the value itself meets
+    /// the filter.
     private static func bounds(_ filter: CloudQuery.Filter) -> [IndexQuery.Bound] {
         func bound(_ comparison: IndexQuery.Comparison) -> [IndexQuery.Bound] {
             filter.value.indexValue.map { [IndexQuery.Bound(comparison: comparison, value: $0)] } ?? []
@@ -150,7 +151,7 @@ extension CloudSchema.RecordType {
         }
     }
 
-    /// The least and the greatest of some values; `nil` without any, and where they are not all integers or all texts.
+    /// Returns the least and the greatest of some values; `nil` without any, and where they are not all integers or all texts.
     private static func ends(_ values: [IndexValue]) -> (least: IndexValue, greatest: IndexValue)? {
         var (numbers, texts): ([Int64], [String]) = ([], [])
         for value in values {

@@ -3,12 +3,12 @@ import Logging
 package import TidemarkCloud
 import TidemarkModel
 
-/// Removals of more than one transaction can hold.
+/// Removals that are too large for one transaction.
 ///
-/// No request holds the database for long: what is left of a removal goes on in steps, between which other requests write. A step is a
-/// transaction, and the removal is a row of the database, so that it goes on after the process has ended.
+/// No request holds the database for long. What it leaves is removed in steps, and other requests write in between. A step is a
+/// transaction. The removal is a row of the database, so it continues after the process has ended.
 extension CloudEngine {
-    /// Records that a request, or a step, removes beside those that it names.
+    /// The most records that a request or a step removes in addition to those that it names.
     static let removedAtOnce = 500
 
     static func removing(_ what: String) -> CloudError {
@@ -22,16 +22,16 @@ extension CloudEngine {
         try await storage.read { rows throws(CloudError) in try rows.ownerOfNextRemoval() != nil }
     }
 
-    /// Does the next step of an owner's removals, those first that were begun first.
+    /// Does the next step of an owner's removals, the oldest first.
     ///
-    /// - Returns: `false` when there is none.
+    /// - Returns: `false` where no owner has a removal.
     package func removeNext(_ assetStorage: any AssetStorage) async throws(CloudError) -> Bool {
         let next = try await storage.read { rows throws(CloudError) in try rows.ownerOfNextRemoval() }
         guard let owner = next else { return false }
         let released = try await write(owners: [owner]) { rows, found throws(CloudError) -> [ReleasedAssets] in
             var released: [ReleasedAssets] = []
             var room = Self.removedAtOnce
-            // Many removals have few records each.
+            // A removal may have few records, so one step can end several.
             while room > 0, let removal = try rows.nextRemoval(of: owner) {
                 let (count, gone) = try goOn(with: removal, found, rows)
                 released.append(gone)
@@ -40,13 +40,13 @@ extension CloudEngine {
             return released
         }
         for assets in released { await remove(assets, assetStorage) }
-        // Another process may have done what there was of this owner, and there may be more of others.
+        // Another process may have done this owner's removals, and other owners may have some.
         return true
     }
 
-    /// Goes on with one removal, and ends it when nothing is left.
+    /// Continues one removal, and ends it when nothing is left.
     ///
-    /// - Returns: How many records it has removed at the most, and the assets that are named no more.
+    /// - Returns: The most records that it has removed, and the assets that no record names any more.
     private func goOn(
         with removal: StoredRemoval, _ found: FoundOwners, _ rows: any CloudTransaction
     ) throws(CloudError) -> (count: Int, released: ReleasedAssets) {
@@ -60,7 +60,7 @@ extension CloudEngine {
             return (Self.removedAtOnce, released)
         }
         guard zone.state == .present else {
-            // The removal of the zone's records takes these along.
+            // The removal of the whole zone covers these records.
             try rows.endRemoval(removal)
             return (0, ReleasedAssets())
         }
@@ -83,7 +83,7 @@ extension CloudEngine {
     }
 }
 
-/// Goes on with what requests have left to be removed, as long as there is something.
+/// Runs the removals that requests have left, in the background.
 package final class RemovalTask: Sendable {
     private enum State { case idle, running, asked }
 
@@ -97,7 +97,7 @@ package final class RemovalTask: Sendable {
         (self.engine, self.assetStorage, self.notifier) = (engine, assetStorage, notifier)
     }
 
-    /// Begins, unless it runs.
+    /// Starts the task. If it runs already, it looks for removals once more before it ends.
     package func begin() {
         let isIdle = state.withLock { state in
             defer { state = state == .idle ? .running : .asked }
@@ -120,7 +120,7 @@ package final class RemovalTask: Sendable {
         }
     }
 
-    /// Does all steps that there are, and rests after each for as long as it has taken: others write meanwhile.
+    /// Does all steps, and rests after each for as long as the step took, at most a second, so that others can write.
     func run() async throws {
         let clock = ContinuousClock()
         var backoff = Backoff(first: .milliseconds(200), longest: .milliseconds(400))
@@ -136,8 +136,8 @@ package final class RemovalTask: Sendable {
                 notifier.post()
                 backoff.succeed()
             } catch {
-                // Another process may write for long, or a command ends and has closed the database. What can't be done now is tried again
-                // when the database is opened, and by each sweep.
+                // Another process may be writing for a long time, or a command has closed the database as it ended. The removal
+                // is tried again when the database is opened, and by each sweep.
                 guard backoff.failures < 9 else { throw error }
                 try await Task.sleep(for: backoff.fail())
             }

@@ -2,14 +2,15 @@ import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// The rules of a cloud: who may do what, and what becomes of it. What it knows lies in a ``CloudStorage``.
+/// Applies the rules of a cloud: who may do what, and what a request changes. A ``CloudStorage`` keeps the rows.
 ///
-/// All of a request is decided in one transaction of the storage, so that the requests to one owner's databases come one after the other, whoever
-/// makes them. Where a request finds out what it has to write only as it reads, it begins again: see ``FoundOwners``.
+/// One transaction of the storage decides all of a request. So requests to one owner's databases are decided one after the other,
+/// whoever sends them. A request that finds only while it reads which owners' rows it has to write begins again: see
+/// ``FoundOwners``.
 package struct CloudEngine: Sendable {
     package let storage: any CloudStorage
     package let changeTagCipher: ChangeTagCipher
-    /// The user record name that the zone of the public database has as its owner: nobody's, and always the same.
+    /// The user record name that owns the public database's zone. It is always the same, and belongs to no account.
     let publicOwner: String
     package let limits: CloudLimits
     /// In production the schema is what was deployed.
@@ -31,17 +32,18 @@ package struct CloudEngine: Sendable {
         publicOwner = "_" + changeTagCipher.digest("owner of the public database")
     }
 
-    /// Who asks, and in which database.
+    /// The user who sends a request, and the database that it is for.
     package struct Caller: Hashable, Sendable {
         package let user: String
         package let scope: DatabaseScope
-        /// Bytes that whoever pays may have in all: the account, or the owner of what is shared with it.
+        /// The quota in bytes of the account that pays: the caller's, or that of the owner who shares with the caller.
         package var quota: Int64
-        /// `nil` for nobody.
+        /// `nil` for a caller without an account.
         var account: StoredAccount?
-        /// Whose share of the time for queries counts, where it is not the user: the address of who is not signed in.
+        /// The client whose share of the query time is used, unless it is the user: the address of a client that is not signed
+        /// in.
         var client: String?
-        /// Whether they administer the cloud: they may change whatever is in the public database.
+        /// Whether the caller administers the cloud, and may change everything in the public database.
         package var isAdministrator = false
 
         package init(
@@ -57,9 +59,9 @@ package struct CloudEngine: Sendable {
 
     // Zones
 
-    /// Where a zone is kept.
+    /// Returns the place of a zone.
     ///
-    /// - Throws: `zoneNotFound` for a zone of somebody else's.
+    /// - Throws: `zoneNotFound` for a zone that the caller's database can't have.
     func place(_ zone: CloudZoneID, _ caller: Caller) throws(CloudError) -> StoredZone.Place {
         let isOwn = zone.ownerName == CloudZoneID.defaultOwner || zone.ownerName == caller.user
         switch caller.scope {
@@ -81,20 +83,20 @@ package struct CloudEngine: Sendable {
         return change
     }
 
-    /// Returns the number before the first that a request gives out. In the public database those of requests that are under way at once would be
-    /// the same: each leaves some out, by chance.
+    /// Returns the number before the first one that a request gives out. In the public database, requests that run at once would
+    /// give out the same numbers. Each skips a few at random.
     func changeBefore(requestOf owner: String, _ rows: any CloudTransaction) throws(CloudError) -> Int64 {
         let last = try rows.lastChange(of: owner)
         return owner.isEmpty ? last + random(2).reduce(0) { $0 << 8 | Int64($1) } : last
     }
 
-    /// Counts an owner's changes. In the public database, which has no feed of changes, nothing is counted: the rows themselves tell the highest
-    /// number, and writers of different records have nothing in common.
+    /// Records the number of an owner's last change. The public database has no feed of changes, and nothing is recorded there:
+    /// its rows have the highest number, and writers of different records don't wait for each other.
     func setLastChange(_ change: Int64, of owner: String, _ rows: any CloudTransaction) throws(CloudError) {
         if !owner.isEmpty { try rows.setLastChange(change, of: owner) }
     }
 
-    /// Saves a zone that changed. The public zone has no feed in which its last change would count.
+    /// Saves a zone that changed. The public zone has no feed that would need its last change.
     func saveChanged(_ zone: StoredZone, _ rows: any CloudTransaction) throws(CloudError) {
         if zone.place.scope != .public { _ = try rows.save(zone) }
     }
@@ -121,8 +123,8 @@ package struct CloudEngine: Sendable {
         return [CloudZoneID(CloudZoneID.default.zoneName, owner: zoneOwner)] + ids
     }
 
-    /// Lists the zones with the change token that each has now; `nil` for the default zone, which has no feed of changes, and for
-    /// one that is damaged.
+    /// Lists the zones, each with its present change token. The token is `nil` for the default zone, which has no feed of
+    /// changes, and for a damaged zone.
     ///
     /// - Complexity: O(zones), in one transaction.
     package func zonesWithTokens(_ caller: Caller) async throws(CloudError) -> [(zone: CloudZoneID, token: CloudToken?)] {
@@ -138,7 +140,7 @@ package struct CloudEngine: Sendable {
                     let access = try access(to: id, caller, rows)
                     listed.append((id, try token(access.newest, in: access, incarnation, rows)))
                 } catch {
-                    // A zone that is damaged keeps nobody from the others.
+                    // A damaged zone does not keep the caller from the others.
                     guard error.code == .recordDamaged else { throw error }
                     listed.append((id, nil))
                 }
@@ -154,7 +156,7 @@ package struct CloudEngine: Sendable {
         saving: [CloudZoneID], deleting: [CloudZoneID], purging: Bool = false, _ assetStorage: any AssetStorage, _ caller: Caller
     ) async throws(CloudError) -> Bool {
         guard caller.scope != .shared else {
-            // The same for what is shared and for what is not there.
+            // The answer does not reveal whether the zone exists.
             throw CloudError(
                 SharePolicy.decide(.deleteZone, on: .init(scope: .shared), by: .participant(.privateUser, .readWrite, .accepted)))
         }
@@ -244,7 +246,7 @@ package struct CloudEngine: Sendable {
         {
             return found
         }
-        // A zone that others share is found by the rows of its participants, and this reads the zone and its records only.
+        // `readTogether` reads a zone and its records only. A shared zone is found by rows of its participants, too.
         if caller.scope != .shared,
             let found = try await storage.readTogether(
                 names, in: try place(id, caller),
@@ -255,7 +257,7 @@ package struct CloudEngine: Sendable {
         return try await storage.read { rows throws(CloudError) in try looked(names, in: id, keys: keys, caller, rows) }
     }
 
-    /// So many records are looked up without waking another thread.
+    /// The most records that are looked up on the calling thread.
     private static let namesAtAGlance = 4
 
     func looked(
@@ -266,7 +268,7 @@ package struct CloudEngine: Sendable {
         let zoneID = self.id(of: access.zone, caller)
         var answers: [Result<CloudRecord, CloudError>] = []
         for name in names {
-            // What is asked for in another spelling is not there.
+            // A name in another spelling is no record's name.
             if let stored = found[name], !stored.isDeleted || stored.damage != nil, name.isComposed {
                 do throws(CloudError) {
                     answers.append(.success(try record(stored, in: zoneID, keys: keys, access, rows)))
@@ -281,7 +283,7 @@ package struct CloudEngine: Sendable {
         return answers
     }
 
-    /// The records of some names, as far as the caller sees them.
+    /// Returns those of the named records that the caller may see.
     func seen(
         _ names: [String], _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) -> [String: StoredCloudRecord] {

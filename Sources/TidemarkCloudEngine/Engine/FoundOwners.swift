@@ -1,11 +1,11 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// The owners that a write has declared, and those that it was found to need while it ran.
+/// The owners that a write has declared, and those that it turned out to need.
 ///
-/// Most requests know whose rows they write. In the public database a request may also take from what others have stored: it deletes records that
-/// they have made, or lets go of assets that they have sent. Whose these are is known when they are read. Then the transaction ends without having
-/// written anything, and begins again with these owners, too.
+/// Most requests know whose rows they write. A request to the public database may also change what others have stored: it deletes
+/// records that they made, or releases assets that they sent. It finds these owners while it reads. Then the transaction ends
+/// without having written anything, and begins again with these owners included.
 final class FoundOwners: Sendable {
     private let declared: WrittenOwners
     private let missing = LockedValue<Set<String>>([])
@@ -21,7 +21,7 @@ final class FoundOwners: Sendable {
         throw CloudError(.internalError, "a transaction has to begin again with another owner's rows")
     }
 
-    /// The owners with which to begin again; `nil` where none is missing.
+    /// The owners with which to begin again; `nil` if none was missing.
     fileprivate var all: WrittenOwners? {
         let missing = missing.withLock { $0 }
         return missing.isEmpty ? nil : WrittenOwners(missing.union(declared.names ?? []))
@@ -29,7 +29,7 @@ final class FoundOwners: Sendable {
 }
 
 extension CloudEngine {
-    /// Runs a write that may find out only as it reads whose rows it writes.
+    /// Runs a write that may find the owners of the rows it writes only while it reads.
     func write<Answer: Sendable>(
         owners: WrittenOwners, expecting reads: ExpectedReads? = nil,
         finding body: @escaping @Sendable (any CloudTransaction, FoundOwners) throws(CloudError) -> Answer

@@ -1,12 +1,12 @@
 import Foundation
 import TidemarkCloud
 
-/// A place in an answer, as it goes out and comes back.
+/// Encodes a place in an answer for the client, and decodes it again.
 extension IndexQuery.Place {
     private struct Coded: Codable {
         struct Value: Codable {
             var integer: Int64?
-            /// As its bits: any number is JSON so.
+            /// The bits of the number: JSON has no infinities.
             var real: UInt64?
             var text: String?
         }
@@ -39,11 +39,11 @@ extension IndexQuery.Place {
                 case .integer(let number): .init(integer: number)
                 case .real(let number): .init(real: number.bitPattern)
                 case .text(let text): .init(text: text)
-                // Nothing is ordered by bytes.
+                // The engine orders nothing by bytes.
                 case .bytes, nil: .init()
                 }
             }, name: name)
-        // Texts and whole numbers, which are JSON whatever they are.
+        // Texts and whole numbers can always be encoded.
         return QueryContinuation(rawValue: try! JSONEncoder().encode(coded).base64EncodedString())
     }
 }

@@ -5,7 +5,7 @@ import TidemarkModel
 ///
 /// A query starts in the quick lane, where it may do little. One that needs more starts again in the long lane, where one query at a time
 /// runs, clients take turns, and each query sleeps half of the time. A client that has used up its allowance goes to the long lane at once.
-/// So a client that asks for much waits for itself, and for others who ask for much.
+/// So a client that asks for much waits for itself and for other such clients.
 package final class QueryLanes: Sendable {
     enum Lane: Int { case quick, long }
 
@@ -52,7 +52,7 @@ package final class QueryLanes: Sendable {
 
     /// The queries that run and wait in one lane.
     private struct Queue {
-        /// Clients of which a query runs.
+        /// Clients that have a running query.
         var running: Set<String> = []
         var waiting: [String: [CheckedContinuation<Bool, Never>]] = [:]
         /// Clients that wait, in the order of their turns.
@@ -74,7 +74,7 @@ package final class QueryLanes: Sendable {
             return nil
         }
 
-        /// The query that may run now: the first of the client whose turn it is.
+        /// Returns the query that may run now: the first of the client whose turn it is.
         mutating func next(most: Int) -> CheckedContinuation<Bool, Never>? {
             guard running.count < most, let place = turns.firstIndex(where: { !running.contains($0) }) else { return nil }
             let client = turns.remove(at: place)
@@ -132,7 +132,7 @@ package final class QueryLanes: Sendable {
     /// Ends a query that ``enter(_:_:)`` has let in, and takes its cost from the client's allowance.
     func leave(_ client: String, _ lane: Lane, _ cost: Cost) {
         let next = state.withLock { state in
-            // A function of ours counts as one instruction, however long it takes.
+            // A function of Tidemark's own counts as one instruction, however long it takes.
             let cost = max(Double(cost.steps), cost.seconds * Self.stepsPerSecond)
             state.allowances[client] = (left(of: client, &state) - cost, now())
             if state.allowances.count >= state.sweepAt { sweep(&state) }
@@ -142,7 +142,7 @@ package final class QueryLanes: Sendable {
         next?.resume(returning: true)
     }
 
-    /// About what SQLite does in a second of a processor.
+    /// About the number of instructions that SQLite runs in a second of processor time.
     private static let stepsPerSecond = 20_000_000.0
 
     private func most(_ lane: Lane) -> Int { lane == .quick ? limits.quickRunning : 1 }
@@ -152,7 +152,7 @@ package final class QueryLanes: Sendable {
         return min(limits.allowance, known.left + max(0, now() - known.at) * limits.allowancePerSecond)
     }
 
-    /// Forgets clients whose allowance is whole again.
+    /// Forgets clients whose allowance is full again.
     private func sweep(_ state: inout State) {
         let now = now()
         state.allowances = state.allowances.filter {

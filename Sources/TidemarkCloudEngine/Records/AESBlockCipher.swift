@@ -38,7 +38,7 @@ import TidemarkModel
             let decrypting: OpaquePointer
 
             init(key: [UInt8]) {
-                // They fail only without memory.
+                // These functions fail only when memory runs out.
                 (encrypting, decrypting) = (EVP_CIPHER_CTX_new()!, EVP_CIPHER_CTX_new()!)
                 precondition(EVP_EncryptInit_ex(encrypting, EVP_aes_128_ecb(), nil, key, nil) == 1)
                 precondition(EVP_DecryptInit_ex(decrypting, EVP_aes_128_ecb(), nil, key, nil) == 1)

@@ -2,14 +2,15 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Numbers of changes as callers get them: in tags and tokens.
+/// Encrypts the numbers of changes that callers get, in tags and tokens.
 ///
-/// All zones of an owner count together. A caller who sees a part of a zone could tell from the numbers how much changes beside it. So
-/// callers get them encrypted with a key that only the cloud knows: equal numbers can be told from different ones, and nothing more.
+/// All zones of an owner share one counter. From plain numbers, a caller who sees a part of a zone could tell how much changes
+/// outside it. So the numbers are encrypted with a key that only the cloud knows. Callers can only tell whether two numbers are
+/// equal.
 ///
-/// A number is a block of AES-128, behind eight bytes that tell its owner: a tag of one owner is none of another, whose numbers are others. Before
-/// owners were counted by themselves these bytes were zero, and the tags from then stay as they are. A text that is not a tag of the key decrypts to
-/// other bytes: it is no number.
+/// A number is one block of AES-128: eight bytes that identify the owner, then the number. So a tag of one owner is no tag of
+/// another. Before each owner had a counter, the eight bytes were zero; tags from then stay valid. A text that is no tag of this
+/// key decrypts to other bytes, and has no number.
 package struct ChangeTagCipher: Sendable {
     private let key: [UInt8]
     private let cipher: AESBlockCipher
@@ -21,17 +22,17 @@ package struct ChangeTagCipher: Sendable {
         precondition(key.count == 16)
         self.key = key
         self.common = common
-        // Digests are of the key itself, so tags have another.
+        // Digests use the key itself, so tags are encrypted with a key that is derived from it.
         cipher = AESBlockCipher(key: Hexadecimal.bytes(Self.digest("key of the change tags", key))!)
     }
 
     /// The tag of an owner's change.
     func tag(_ number: Int64, of owner: String) -> String { number <= common ? text(number) : text(number, of: owner) }
 
-    /// A number that belongs to an owner.
+    /// Returns the text of a number from an owner's counter.
     func text(_ number: Int64, of owner: String) -> String { text(number, ownerHash(owner)) }
 
-    /// A number of the time when all owners were counted together.
+    /// Returns the text of a number from the counter that all owners once shared.
     func text(_ number: Int64) -> String { text(number, 0) }
 
     private func text(_ number: Int64, _ owner: UInt64) -> String {
@@ -44,7 +45,7 @@ package struct ChangeTagCipher: Sendable {
         return Base64URL.text(block)
     }
 
-    /// - Returns: The number of the time when all owners were counted together; `nil` for a text that is none.
+    /// - Returns: The number from the counter that all owners once shared; `nil` for another text.
     func number(_ text: some StringProtocol) -> Int64? {
         guard let position = position(text), position.owner == 0 else { return nil }
         return position.number
@@ -53,7 +54,7 @@ package struct ChangeTagCipher: Sendable {
     /// The number that a tag stands for.
     struct TagNumber: Hashable, Sendable {
         let number: Int64
-        /// Whether it is of the time when all owners were counted together.
+        /// Whether the number comes from the counter that all owners once shared.
         let isCommon: Bool
     }
 
@@ -63,9 +64,9 @@ package struct ChangeTagCipher: Sendable {
         return TagNumber(number: position.number, isCommon: position.owner == 0)
     }
 
-    /// The number of a text, with what its owner is known by; 0 for all of them together.
+    /// Returns the number of a text, with the hash of its owner; 0 stands for the counter that all owners once shared.
     ///
-    /// - Returns: `nil` for a text that is not of this key, as far as that can be told without the owner.
+    /// - Returns: `nil` for a text that this key has not made, as far as that can be told without the owner.
     package func position(_ text: some StringProtocol) -> (owner: UInt64, number: Int64)? {
         guard text.utf8.count == 22, var block = Base64URL.bytes(text) else { return nil }
         cipher.decrypt(&block)
@@ -78,21 +79,22 @@ package struct ChangeTagCipher: Sendable {
         return number >= 0 ? (owner, number) : nil
     }
 
-    /// What an owner is known by in a block, never 0: FNV-1a of the name. The block is encrypted, so nobody can look for two names with one hash.
+    /// Returns the hash that identifies an owner in a block, never 0: FNV-1a of the name. The block is encrypted, so nobody can
+    /// search for two names with the same hash.
     func ownerHash(_ owner: String) -> UInt64 {
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in owner.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
         return max(hash, 1)
     }
 
-    /// Whether a text may be a tag as the cloud made them before: 64 bits of another cipher, to the base 36.
+    /// Returns whether a text may be a tag of an earlier version: 64 bits of another cipher, in base 36.
     ///
-    /// One in 180,000 of those has fewer digits than this asks for, and made-up texts mostly have.
+    /// One in 180,000 of those tags has fewer digits than this accepts, and so do most made-up texts.
     static func isOldTag(_ text: String) -> Bool {
         (10...13).contains(text.utf8.count) && UInt64(text, radix: 36).map { String($0, radix: 36) == text } ?? false
     }
 
-    /// Returns the same for the same text, from which the text can't be told.
+    /// Returns a keyed digest: equal for equal texts, and it does not reveal the text.
     func digest(_ text: String) -> String { Self.digest(text, key) }
 
     private static func digest(_ text: String, _ key: [UInt8]) -> String {

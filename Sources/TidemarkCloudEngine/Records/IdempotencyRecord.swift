@@ -2,13 +2,14 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// What was answered to a request, as far as it can't be looked up again; Documentation/Formats/cloud.md tells how it is kept.
+/// The outcomes of a request, kept for its repetition, as far as they can't be looked up again. Documentation/Formats/cloud.md
+/// has the format.
 struct IdempotencyRecord {
     enum Item {
         case saved(tag: String)
         case deleted
         case failed(code: String, reason: String)
-        /// By a rule of sharing.
+        /// A rule of sharing refused the operation.
         case refused(code: String, reason: String, ShareDecision)
 
         fileprivate var kind: UInt8 {

@@ -2,9 +2,9 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Decides what a record is to be, and whether the caller may make it so.
+/// Decides the new state of a record, and whether the caller may make it so.
 extension ModifyBatch {
-    /// Decides what a record is to be; `nil` when what is to be deleted is not there.
+    /// Returns the new state of a record; `nil` for a deletion of a record that does not exist.
     mutating func decide(
         _ operation: RecordOperation, _ there: StoredCloudRecord?, schema: inout CloudSchema, _ rows: any CloudTransaction,
         _ zoneID: CloudZoneID
@@ -17,12 +17,12 @@ extension ModifyBatch {
         if !operation.isDeletion {
             try checkSpelling(given)
         } else if !name.isComposed {
-            // Nothing is called so, whatever is there in another spelling.
+            // No record has this name, whatever exists in another spelling.
             try checkTag(operation, nil, zoneID, rows)
             return nil
         }
         let share = try there == nil ? nil : hierarchies?.share(of: name, rows)
-        // What the caller can't see is not there.
+        // A record that the caller can't see counts as missing.
         let before = access.sees(share) ? there : nil
         if before?.type == CloudShare.recordType || given.type == CloudShare.recordType || name == CloudShare.zoneWideName {
             throw CloudError(.invalidArguments, "the record of a share is changed by way of the share, and not by itself")
@@ -62,7 +62,7 @@ extension ModifyBatch {
         fields.merge(given.fields) { $1 }
         var encrypted = given.encryptedFields
         if keeps, !marks.isEmpty {
-            // A mark belongs to the field: a client that does not know of it changes the value alone.
+            // A mark belongs to the field. A client that does not know of the mark changes only the value.
             for (field, mark) in marks where encrypted[field] == nil && fields[field]?.type == known[field]?.type {
                 encrypted[field] = mark
             }
@@ -76,9 +76,9 @@ extension ModifyBatch {
         return record
     }
 
-    /// What a record is to be whose row is damaged: what comes whole from a client that knows it, or nothing.
+    /// Returns the new state of a record whose row is damaged: a complete record from a client that knows it, or a deletion.
     ///
-    /// - Throws: `recordDamaged` for what would be made of the damaged one.
+    /// - Throws: `recordDamaged` for an operation that builds on the damaged row.
     private mutating func mend(
         _ before: StoredCloudRecord, _ damage: StoredCloudRecord.Damage, _ operation: RecordOperation, schema: inout CloudSchema,
         _ rows: any CloudTransaction
@@ -104,16 +104,16 @@ extension ModifyBatch {
         return record
     }
 
-    /// Whether the caller may make a record.
+    /// Checks that the caller may make a record.
     ///
-    /// - Parameter isTaken: Whether one of its name is there, which they don't see.
+    /// - Parameter isTaken: Whether the name belongs to a record that the caller does not see.
     private mutating func checkNew(_ given: CloudRecord, isTaken: Bool, _ rows: any CloudTransaction) throws(CloudError) {
         guard access.isLimited else { return try access.demand(.create) }
         guard let parent = given.parent else { return try access.demand(.create, share: nil) }
         let share = try hierarchies?.share(of: parent, rows)
         guard access.part(of: share) != nil else { throw absent(parent, of: given.id.recordName) }
         try access.demand(.create, share: share)
-        // Nobody can try names out: one that can be guessed is refused, whether it is taken or not.
+        // Nobody may try names out. A name that can be guessed is refused, whether it is taken or not.
         guard let uuid = UUID(uuidString: given.id.recordName), uuid.uuid.6 >> 4 == 4, !isTaken else {
             throw CloudError(
                 .invalidArguments,
@@ -122,13 +122,14 @@ extension ModifyBatch {
         }
     }
 
-    /// What a record is to hang below.
+    /// Returns the parent that a record gets.
     private mutating func parent(
         _ given: String?, of record: StoredCloudRecord, _ share: StoredShare.ID?, _ rows: any CloudTransaction
     ) throws(CloudError) -> String? {
         guard access.isLimited else { return given }
         if access.isRoot(record.name) {
-            // What a root hangs below is not theirs to know or to change: each that they name is refused, the right one too.
+            // A participant may neither learn nor change a root's parent. Any parent that they name is refused, even the right
+            // one.
             guard given == nil else { throw CloudError(access.decide(.move, share: share)) }
             return record.parent
         }
@@ -165,7 +166,7 @@ extension ModifyBatch {
             guard let tag = operation.record.changeTag else {
                 throw CloudError(.invalidArguments, "missing required field 'recordChangeTag'")
             }
-            // A client that knows a tag has known the record: it was deleted since.
+            // A client that has a tag has seen the record, so it was deleted since.
             guard let before else {
                 try engine.checkTime(of: tag, in: zone.place.owner, isThere: false, rows)
                 throw CloudEngine.noRecord
@@ -180,7 +181,7 @@ extension ModifyBatch {
 }
 
 extension [String: CloudValue] {
-    /// All references that fields have.
+    /// All references in the fields.
     fileprivate var references: Set<CloudReference> {
         var found: Set<CloudReference> = []
         for value in values {

@@ -2,10 +2,10 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Checks what a record names and has, and gives it its fields.
+/// Checks what a record names and contains, and sets its fields.
 extension ModifyBatch {
-    /// That names are spelled in one way. Two that are compared as equal here and as different there would be one record to the rules and two
-    /// to the storage.
+    /// Checks that names are in Unicode's normal form C. Swift compares other spellings of a name as equal, and a storage as
+    /// different: they would be one record for the rules, and two for the storage.
     func checkSpelling(_ given: CloudRecord) throws(CloudError) {
         func check(_ name: String) throws(CloudError) {
             guard name.utf8.count <= 255 else {
@@ -29,12 +29,12 @@ extension ModifyBatch {
         }
     }
 
-    /// Gives a record its fields, checked.
+    /// Sets a record's fields, after checking them.
     ///
     /// - Parameters:
     ///   - encrypted: The marks of fields that clients encrypt.
-    ///   - known: Fields that it has had, as far as they were looked at.
-    ///   - before: References that it has had: whoever keeps them learns nothing of what they name.
+    ///   - known: The fields that the record had, as far as they were read.
+    ///   - before: The references that the record had. A caller who keeps them learns nothing about the records they name.
     mutating func fill(
         _ record: inout StoredCloudRecord, _ fields: [String: CloudValue], _ encrypted: [String: CloudRecord.FieldEncryption],
         known: [String: CloudValue], before: Set<CloudReference>, schema: inout CloudSchema,
@@ -52,7 +52,8 @@ extension ModifyBatch {
         record.link(to: fields, schema)
         for (name, value) in fields where value.type.scalar == .reference {
             for case .reference(let reference) in value.scalars where reference.action != .none {
-                // Who is limited would learn from what goes with it whether a record that they don't see was there.
+                // A record is deleted with the target of its `deleteSelf` reference. A participant could learn from that whether
+                // a hidden target existed, so their `deleteSelf` references are checked, too.
                 guard reference.action == .validate || access.isLimited, !before.contains(reference) else { continue }
                 try checkPresent(reference.recordName, "'\(name)' of '\(record.name)'", rows)
             }
@@ -66,7 +67,7 @@ extension ModifyBatch {
         try checkAssets(of: record, fields, rows)
     }
 
-    /// That what a record names was uploaded, by the caller unless they own it or may read it.
+    /// Checks that the assets which a record names exist, and that the caller has uploaded them, owns them or may read them.
     private func checkAssets(
         of record: StoredCloudRecord, _ fields: [String: CloudValue], _ rows: any CloudTransaction
     ) throws(CloudError) {

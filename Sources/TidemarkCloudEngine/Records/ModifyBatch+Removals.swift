@@ -2,16 +2,16 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Deletes records with what hangs on them; see ``StoredRemoval`` for what goes on after the request.
+/// Deletes records with everything that depends on them. ``StoredRemoval`` has what remains to be deleted after the request.
 extension ModifyBatch {
-    /// Deletes a record, its dependents and theirs. Its children lose their parent, so that nothing comes to hang below whatever will be made
-    /// with its name.
+    /// Deletes a record, its dependents and theirs. Its children lose their parent, so that they don't become children of a later
+    /// record of the same name.
     mutating func delete(
         _ record: StoredCloudRecord, schema: CloudSchema, _ rows: any CloudTransaction
     ) throws(CloudError) {
         let dependents = try records.dependents(of: record.name, limit: max(0, removable), rows)
         guard dependents.unfinished.isEmpty || !access.isLimited else {
-            // The rest would be removed in the owner's name, and could have the roots of other shares in it.
+            // The remaining dependents would be deleted in the owner's name, and roots of other shares could be among them.
             throw CloudError(
                 .limitExceeded,
                 "more than \(CloudEngine.removedAtOnce) records go with '\(record.name)' by their references: delete some of these first"
@@ -52,9 +52,10 @@ extension ModifyBatch {
         left.append(StoredRemoval(zone: zone.id, kind: kind, target: name, change: change, user: access.caller.user))
     }
 
-    /// Has children of deleted records lose their parent.
+    /// Removes the parent of deleted records' children.
     ///
-    /// - Parameter atOnce: Whether all of them do now: where they leave a share, who sees the share is to see them no longer.
+    /// - Parameter atOnce: Whether all children lose it now. Children that leave a share must disappear from its participants at
+    ///   once.
     private mutating func orphan(
         _ names: [String], atOnce: Bool, schema: CloudSchema, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -74,9 +75,9 @@ extension ModifyBatch {
         }
     }
 
-    // What was left
+    // Removals that earlier requests have left
 
-    /// Does a step of what another request has left.
+    /// Does one step of a removal that an earlier request has left.
     ///
     /// - Returns: Whether nothing is left of it.
     mutating func goOn(with removal: StoredRemoval, _ rows: any CloudTransaction) throws(CloudError) -> Bool {
@@ -99,22 +100,22 @@ extension ModifyBatch {
         case .children: try orphan([removal.target], atOnce: false, schema: schema, rows)
         case .zone: break
         }
-        // The rest of this one goes on where it is.
+        // The rest of this removal continues under its present row.
         if let place = left.firstIndex(where: { $0.kind == removal.kind && $0.target == removal.target }) {
             left.remove(at: place)
             isDone = false
         }
         if change > first { try write(rows) }
-        // What is damaged stays: a step that can change nothing is the last one.
+        // A damaged record stays. So a step that changes nothing is the last one.
         return isDone || change == first
     }
 
-    /// A record that is there. One that goes with a record that was deleted before, and has not been reached yet, is deleted now.
+    /// Returns a record that exists. A record that an unfinished removal has yet to reach is deleted now.
     mutating func present(
         _ name: String, schema: CloudSchema, _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredCloudRecord? {
         guard let record = try records.record(name, rows), !record.isDeleted || record.damage != nil else { return nil }
-        // What a damaged record depends on is not known; a step of the removal finds it.
+        // A damaged row does not say what its record depends on; a step of the removal decides.
         guard record.damage == nil, pending.contains(where: { $0.kind == .dependents && $0.change > record.changed })
         else { return record }
         var gone = record
@@ -123,12 +124,12 @@ extension ModifyBatch {
             $0.kind == .dependents && $0.change > record.changed && gone.dependsOn.contains($0.target)
         }
         guard isGone else { return record }
-        // Who sees a hierarchy alone is told that it is not there; it goes with the others.
+        // A participant is told that the record is missing, and the removal deletes it.
         if !access.isLimited { try delete(record, schema: schema, rows) }
         return nil
     }
 
-    /// That nothing hangs any more on a record that was deleted and is to be made again.
+    /// Checks that no child of a deleted record is left, since the record is to be made again.
     func checkReleased(_ name: String) throws(CloudError) {
         guard (pending + left).contains(where: { $0.kind == .children && $0.target == name }) else { return }
         throw CloudEngine.removing("record '\(name)'")

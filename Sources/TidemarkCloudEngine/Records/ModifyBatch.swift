@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// One request that changes records, on its way.
+/// A request that changes records, while it runs.
 struct ModifyBatch {
     let engine: CloudEngine
     let request: ModifyRecordsRequest
@@ -11,21 +11,21 @@ struct ModifyBatch {
     private var outcomes: [RecordOutcome?]
     var growth: SchemaGrowth
     var records: RecordCache
-    /// Of a zone in which hierarchies are shared.
+    /// The shared hierarchies of the zone; `nil` where it shares none.
     var hierarchies: ShareHierarchyIndex?
     var changed: [StoredCloudRecord] = []
     /// Names of records that were there before.
     var replaced: Set<String> = []
-    /// What accounts have stored more, by account.
+    /// The bytes that the request adds to each account's storage.
     var bytes: [String: Int64] = [:]
-    /// Records that this request may still remove beside those that it names.
+    /// The number of records that this request may still remove in addition to those that it names.
     var removable = CloudEngine.removedAtOnce
-    /// What is left to be removed of what was deleted before, and what this request leaves.
+    /// Removals that earlier requests have left, and removals that this request leaves.
     var (pending, left): ([StoredRemoval], [StoredRemoval]) = ([], [])
     /// The number of the last change.
     var change: Int64
     let stamp: CloudRecord.Stamp
-    /// Shares that end with their root.
+    /// Shares that end because their root is deleted.
     var ended: [StoredShare] = []
     /// Assets that no record names any more.
     private(set) var released = ReleasedAssets()
@@ -85,7 +85,7 @@ struct ModifyBatch {
                     if request.desiredKeys == nil { answered += saved.fields.count }
                 }
             } catch {
-                // What the storage can't do is nothing that the operation is to blame for.
+                // A failing storage or an expired token is not the fault of one operation. It ends the request.
                 guard error.code != .internalError, error.code != .changeTokenExpired else { throw error }
                 failures[index] = error
                 if error.serverRecord != nil { answered += try records.record(name, rows)?.fields.count ?? 0 }
@@ -103,7 +103,8 @@ struct ModifyBatch {
             return request.operations.indices.map { .failed(failures[$0] ?? innocent) }
         }
         for (index, error) in failures { outcomes[index] = .failed(error) }
-        // What others have paid for and goes is theirs: what comes, the caller pays, or the owner of what is shared.
+        // Removed bytes are credited to the account that paid for them. Added bytes are paid by the caller, or by the owner who
+        // shares.
         let payer = engine.payer(zone, access.caller)
         if let more = bytes[payer], more > 0 {
             let (used, reserved) = (try rows.used(by: payer), try rows.reserved(by: payer).bytes)
@@ -142,7 +143,7 @@ struct ModifyBatch {
 
     // Changes of one record
 
-    /// Counts a record, in the place of what is there of its name, a tombstone too.
+    /// Counts a record's bytes in place of those of the record or tombstone that has its name.
     mutating func count(_ record: StoredCloudRecord, _ rows: any CloudTransaction) throws(CloudError) {
         if let before = try records.record(record.name, rows) {
             bytes[engine.payer(of: before, in: zone), default: 0] -= before.size

@@ -1,19 +1,20 @@
 import TidemarkCloud
 
-/// The records of a zone that a request has read, as it has left them.
+/// The records of a zone that a request has read, with the request's own changes.
 struct RecordCache {
     let zone: StoredZone.ID
-    /// `nil` for a name that is not there.
+    /// By name; the value is `nil` where no record has the name.
     private var known: [String: StoredCloudRecord?]
-    /// By a parent's name, those that were put below it; they may have gone elsewhere since.
+    /// The children that this request has given each parent, by the parent's name. Some may have left it again.
     private var adopted: [String: [String]] = [:]
-    /// As this request has left them.
+    /// The records that this request has written, in their last state.
     private var written: [String: StoredCloudRecord] = [:]
-    /// By a record's name, those that this request has given a `deleteSelf` reference to it; they may have lost it since.
+    /// The records that this request has given a `deleteSelf` reference to a record, by that record's name. Some may have lost it
+    /// again.
     private var attached: [String: [String]] = [:]
-    /// What records hang below that this request has not read otherwise.
+    /// The parents of records that the request has not read otherwise.
     private var parents: [String: String?] = [:]
-    /// Whether anything hangs below anything; `nil` before somebody has asked.
+    /// Whether any record of the zone has a parent; `nil` until that was asked.
     private var hasChildren: Bool?
 
     init(_ names: [String], in zone: StoredZone.ID, _ rows: any CloudTransaction) throws(CloudError) {
@@ -24,7 +25,7 @@ struct RecordCache {
         for name in names { known.updateValue(found[name], forKey: name) }
     }
 
-    /// The record; a deleted one, too.
+    /// Returns a record, also a deleted one.
     func record(_ name: String, _ rows: any CloudTransaction) throws(CloudError) -> StoredCloudRecord? {
         if let found = known[name] { return found }
         return try rows.records([name], in: zone)[name]
@@ -37,9 +38,10 @@ struct RecordCache {
         if let parent = record.parent { adopted[parent, default: []].append(record.name) }
     }
 
-    /// Those, not deleted, that have one of the names as their parent, in the order in which they came.
+    /// Returns the records that have one of the names as their parent, in the order in which they were made. Deleted records are
+    /// left out.
     ///
-    /// - Parameter limit: How many are looked at of those that the storage has.
+    /// - Parameter limit: The most of the storage's records that are examined.
     mutating func children(
         of names: [String], limit: Int = .max, _ rows: any CloudTransaction
     ) throws(CloudError) -> [StoredChild] {
@@ -61,7 +63,7 @@ struct RecordCache {
         return found
     }
 
-    /// All that hangs below a record.
+    /// Returns everything that hangs below a record.
     mutating func descendants(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> [StoredChild] {
         var (found, seen, next): ([StoredChild], Set<String>, [String]) = ([], [name], [name])
         while !next.isEmpty {
@@ -72,9 +74,9 @@ struct RecordCache {
         return found
     }
 
-    /// Whether a record would come to hang below itself.
+    /// Returns whether a record would hang below itself.
     ///
-    /// - Parameter isTop: Whether to climb no higher: what is above a root is no business of who sees what hangs below.
+    /// - Parameter isTop: Whether the climb ends at a name. A participant must not learn what is above a root.
     /// - Throws: `limitExceeded` where there are more than ``stepsMax`` above it.
     mutating func isAbove(
         _ name: String, _ parent: String, upTo isTop: (String) -> Bool, _ rows: any CloudTransaction
@@ -101,19 +103,19 @@ struct RecordCache {
         return false
     }
 
-    /// Steps of a hierarchy at the most: who adds to it climbs all of them.
+    /// The most levels of a hierarchy. A request that adds a record climbs all of them.
     private static let stepsMax = 1000
 
-    /// Records that go with others by their `deleteSelf` references, and with these, and so on.
+    /// Records that are deleted with a record because of their `deleteSelf` references, directly or through each other.
     struct Dependents {
         var found: [StoredCloudRecord] = []
-        /// The names of records of which further dependents may be there.
+        /// The names of records that may have further dependents.
         var unfinished: [String] = []
     }
 
-    /// Those that go with a record.
+    /// Finds the records that are deleted with a record.
     ///
-    /// - Parameter limit: How many are looked for.
+    /// - Parameter limit: The most records to look for.
     func dependents(of name: String, limit: Int, _ rows: any CloudTransaction) throws(CloudError) -> Dependents {
         var (dependents, seen, next) = (Dependents(), Set([name]), [name][...])
         while let target = next.popFirst() {
@@ -121,10 +123,10 @@ struct RecordCache {
             let names = try rows.dependents(of: [target], in: zone, before: .max, limit: left + 1)
             if names.count > left { dependents.unfinished.append(target) }
             let stored = try rows.records(names.filter { written[$0] == nil }, in: zone)
-            // A storage has an order of its own; deletions are changes, and have the same order in all of them. Those of this request are few,
-            // and are all found.
+            // Each storage has an order of its own. Deletions are changes, so their order must be the same for all storages. The
+            // request's own records are few, and all of them are found.
             for name in names.prefix(left).sorted() + (attached[target] ?? []) where !seen.contains(name) {
-                // What this request has made of it is what counts.
+                // The state that this request has given the record counts.
                 if let record = written[name] {
                     guard !record.isDeleted, record.dependsOn.contains(target) else { continue }
                     dependents.found.append(record)

@@ -4,7 +4,7 @@ import TidemarkModel
 
 /// A record, as a storage keeps it. A tombstone has no fields and no parent.
 public struct StoredCloudRecord: Hashable, Sendable {
-    /// Its zone.
+    /// The record's zone.
     public let zone: StoredZone.ID
     /// The record's name, unique in its zone: 1 to 255 bytes, in the normal form C of Unicode.
     public let name: String
@@ -12,15 +12,15 @@ public struct StoredCloudRecord: Hashable, Sendable {
     public var type: String
     /// The fields, encoded; opaque to a storage.
     public var fields: Data
-    /// The name of the record that it hangs below, as `CKRecord.parent`.
+    /// The name of the record's parent, as `CKRecord.parent`.
     public var parent: String?
-    /// The change that last touched it; the engine makes the change tag from it.
+    /// The record's last change. The engine makes the change tag from it.
     public var changed: Int64
-    /// The time and the account of its creation.
+    /// The time and the account of the record's creation.
     public var created: CloudRecord.Stamp
-    /// The time and the account of the last change.
+    /// The time and the account of the record's last change.
     public var modified: CloudRecord.Stamp
-    /// Whether it is a tombstone.
+    /// Whether the record is a tombstone.
     public var isDeleted: Bool
     /// The names of the records to which it has a `deleteSelf` reference. Empty in a record that was read.
     public var dependsOn: Set<String>
@@ -81,7 +81,7 @@ extension StoredCloudRecord {
         (dependsOn, assets, indexed) = ([], [], [:])
     }
 
-    /// Takes what it depends on, names and is found under from its fields.
+    /// Sets what the record depends on, the assets that it names and the values that it is found under, from its fields.
     mutating func link(to fields: [String: CloudValue], _ schema: CloudSchema) {
         (dependsOn, assets) = ([], [])
         for (_, value) in fields where value.type.scalar == .asset || value.type.scalar == .reference {

@@ -3,7 +3,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudEngine {
-    /// Says which indexes a field has; `recordName` makes the type as such queryable. What is there is found anew.
+    /// Sets the indexes of a field; `recordName` stands for the type itself. Existing records are indexed again.
     ///
     /// - Throws: `CloudError` `invalidArguments` for a field that is not there or that can't have such an index.
     package func setIndexes(_ indexes: Set<CloudSchema.Index>, of field: String, in typeName: String) async throws(CloudError) {
@@ -75,9 +75,9 @@ extension CloudEngine {
         }
     }
 
-    /// Makes this schema that of another environment, where it is fixed: what is there may not go.
+    /// Adds the types and fields of a schema to this environment, where the schema is fixed. Existing types and fields stay.
     ///
-    /// - Parameter known: The types with which this schema was compared; `nil` for whatever is there.
+    /// - Parameter known: The types with which the schema was compared; `nil` to deploy over any types.
     /// - Throws: `CloudError` `invalidArguments` where a field has another type; `serverRecordChanged` where other types than the known ones
     ///   are there, and they lack something of this schema.
     package func deploy(_ schema: CloudSchema, over known: CloudSchema? = nil) async throws(CloudError) {
@@ -104,7 +104,7 @@ extension CloudEngine {
                 }
                 deployed.types[name] = there
             }
-            // A repeated transaction finds its own work.
+            // A transaction that runs again finds its own result.
             if let known, before.types != known.types, before.types != deployed.types {
                 throw CloudError(.serverRecordChanged, "the schema of production has changed meanwhile, and nothing is deployed")
             }
@@ -117,9 +117,9 @@ extension CloudEngine {
         }
     }
 
-    /// Makes this schema that of development, in place of the one that is there: for an environment whose records are gone.
+    /// Replaces the schema of development by the deployed one, after the environment's records were removed.
     ///
-    /// - Parameter deployed: That of production. No number of an index is used twice.
+    /// - Parameter deployed: The schema of production. No number of an index is used twice.
     package func reset(to deployed: CloudSchema) async throws(CloudError) {
         try await storage.write(owners: .all) { rows throws(CloudError) in
             var schema = try rows.schema()
@@ -137,7 +137,7 @@ extension CloudEngine {
                 schema.types[name] = made
             }
             try rows.save(schema)
-            // What somebody has saved meanwhile.
+            // Records may have been saved meanwhile. They are indexed by the new schema.
             let now = schema
             for name in Set(before).union(schema.types.keys) {
                 try rows.reindex(name) { record, data throws(CloudError) in
@@ -156,11 +156,11 @@ extension CloudEngine {
         }
     }
 
-    /// Removes a type, or one of its fields, from a development schema. The next record that has it decides its type.
+    /// Removes a type, or one of its fields, from a development schema. The next record that has the field decides its type.
     ///
-    /// - Parameter isForced: Whether to do so also where records have it. They keep their values and can be read; nothing finds them by the
-    ///   field any more.
-    /// - Returns: How many records have it.
+    /// - Parameter isForced: Whether to remove it although records have it. They keep their values and can be read, but no query
+    ///   finds them by the field any more.
+    /// - Returns: The number of records that have it.
     /// - Throws: `CloudError` `unknownItem` for what is not there; `invalidArguments` where records have it.
     package func removeFromSchema(_ typeName: String, field: String?, isForced: Bool) async throws(CloudError) -> Int {
         @Sendable func check(_ schema: CloudSchema) throws(CloudError) -> CloudSchema.RecordType {
@@ -172,7 +172,7 @@ extension CloudEngine {
             }
             return type
         }
-        // Beside the writers: all records are looked at.
+        // A read does not block writers, and this one looks at all records.
         let count = try await storage.read { rows throws(CloudError) in
             _ = try check(rows.schema())
             return try rows.countRecords(of: typeName) { data throws(CloudError) in

@@ -31,8 +31,9 @@ extension FieldType.Scalar {
 }
 
 extension CloudSchema {
-    /// Under what a record is found. For a sortable index without a value of the record, the negative number of the index has the record's
-    /// name: so records without a value are found in the order of their names.
+    /// Returns the values that a record is found under, by the numbers of the indexes. Where a record lacks a value of a sortable
+    /// index, the negative number of the index has the record's name. So records without a value are found in the order of their
+    /// names.
     func indexed(_ fields: [String: CloudValue], type: String, name record: String) -> [Int64: [IndexValue]] {
         guard let known = types[type] else { return [:] }
         var indexed: [Int64: [IndexValue]] = [:]
@@ -44,7 +45,7 @@ extension CloudSchema {
             }
             var values = value.scalars.compactMap(\.indexValue)
             if let sortable {
-                // A list is left from a field that was removed. What compares so is also what is sorted.
+                // A field that was a list and was removed may have left several values. The first is compared and sorted by.
                 values = Array(values.prefix(1))
                 if values.isEmpty { indexed[-sortable] = [.text(record)] } else { indexed[sortable] = values }
             }
@@ -62,13 +63,13 @@ extension CloudSchema {
         return indexed
     }
 
-    /// As ``indexed(_:type:name:)``, of fields as they are stored. What is damaged has no values: a query finds it only among the records
-    /// without one.
+    /// As ``indexed(_:type:name:)``, for fields as they are stored. Damaged fields have no values, so a query finds their record
+    /// only among those without a value.
     func indexed(stored fields: Data, type: String, name: String) -> [Int64: [IndexValue]] {
         indexed((try? FieldCoding.decode(fields)) ?? [:], type: type, name: name)
     }
 
-    /// The words of a text, as they are compared.
+    /// Returns the words of a text, in the form in which they are compared.
     static func tokens(_ text: String) -> [String] {
         text.lowercased().split { !$0.isLetter && !$0.isNumber }.map(String.init)
     }

@@ -83,7 +83,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
             let wanted = value.type
             try Self.checkTypeOfDevices(wanted, of: name)
             if let field = known!.fields[name] {
-                // A list without elements may be of any.
+                // An empty list fits a list of any type.
                 if case .list(let elements, _) = value, elements.isEmpty, field.fieldType?.isList == true { continue }
                 guard field.fieldType == wanted else {
                     throw Self.mismatch(
@@ -118,8 +118,8 @@ public struct CloudSchema: Hashable, Codable, Sendable {
     /// Tells whether a record type of this name can exist.
     static func canBeQueried(_ type: String) -> Bool { isName(type) || type == CloudShare.recordType }
 
-    /// What helps against a value of another type than the field has: the harmless ways first. The sentences are short, and the device has a
-    /// line for each. It knows what `<path>` and `<id>` are.
+    /// Returns remedies for a value of another type than the field has, the harmless ones first. Each sentence is short, since a
+    /// device shows it on a line. The device replaces `<path>` and `<id>`.
     private static func remedies(ofType field: String, of type: String, there: String, isFixed: Bool) -> [String] {
         guard !isFixed else {
             return ["The type of a field in production can't change: save the value in a field of another name"]
@@ -135,7 +135,8 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         ]
     }
 
-    /// A reason with those of the sentences, from the first on, that no limit of a reason cuts: half of a command may be another one.
+    /// Returns a reason with as many of the sentences as the limit of a reason allows. No sentence is cut: half of a command may
+    /// be another command.
     private static func reason(_ reason: String, _ sentences: [String]) -> String {
         var whole = reason
         for sentence in sentences {
@@ -145,7 +146,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
         return whole
     }
 
-    /// What helps against a type or a field that production lacks.
+    /// Returns the remedy for a type or a field that production lacks.
     private static func deployment(_ what: String) -> String {
         "An administrator of the cloud can deploy the development schema, once it has \(what): "
             + "tidemark admin schema deploy --container <id>"
@@ -167,7 +168,7 @@ public struct CloudSchema: Hashable, Codable, Sendable {
                 + "`tidemark admin schema freeze --off --container <id>`")
     }
 
-    /// That the field that devices add to each record has their type: with another one, their records would be refused.
+    /// Checks the type of the field that devices add to each record. With another type, their records would be refused.
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     static func checkTypeOfDevices(_ type: FieldType, of field: String) throws(CloudError) {

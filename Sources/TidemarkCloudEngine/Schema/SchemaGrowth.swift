@@ -26,7 +26,7 @@ struct SchemaGrowth {
     /// Begins an operation of the request.
     mutating func beginOperation() { isGrowing = false }
 
-    /// Takes into the schema what a record has, or checks it; what records of this request have had before is known.
+    /// Adds a record's fields to the schema, or checks them. Fields that records of this request have had before are known.
     ///
     /// - Parameter before: Fields that the record has had.
     /// - Throws: `CloudError`, as `CloudSchema.admit` does.
@@ -44,8 +44,8 @@ struct SchemaGrowth {
         }
     }
 
-    /// Checks that an account does not add more to the schema than it may. In production only the field of devices is added, which nobody
-    /// chooses: what was deployed may have any size.
+    /// Checks that an account adds no more to the schema than it may. In production, only the devices' own field is added, and
+    /// what was deployed may have any size.
     ///
     /// - Throws: `CloudError` `limitExceeded`.
     mutating func check(_ type: String, from old: CloudSchema, to new: CloudSchema) throws(CloudError) {
@@ -57,6 +57,6 @@ struct SchemaGrowth {
         self.use = use
     }
 
-    /// Forgets what the schema is known to have: it does not have what an operation brought that has failed.
+    /// Forgets which fields were admitted: the schema lacks those of an operation that failed.
     mutating func forget() { admitted = [:] }
 }

@@ -1,6 +1,6 @@
 import TidemarkCloud
 
-/// How much of the schema there may be in development, where it grows by what is saved.
+/// Limits for a development schema, which grows with what is saved.
 struct SchemaLimits: Hashable, Sendable {
     /// Of a container, by all accounts together.
     var all = CloudSchema.Use(types: 1_000, fields: 20_000, bytes: 2_000_000)
@@ -22,11 +22,11 @@ struct SchemaLimits: Hashable, Sendable {
 }
 
 extension CloudSchema {
-    /// How much of a schema something is.
+    /// The size of a schema, or of a part of it.
     struct Use: Hashable, Sendable {
         var types = 0
         var fields = 0
-        /// Bytes of the names, and of what is kept with them, about.
+        /// The bytes of the names and of what is stored with them, approximately.
         var bytes = 0
 
         static func += (left: inout Use, right: Use) { left = left + right }
@@ -47,13 +47,13 @@ extension CloudSchema {
         }
     }
 
-    /// Bytes that are kept with a name.
+    /// The bytes that are stored with a name.
     private static let overhead = 64
 
-    /// What an account has added, or all have.
+    /// Returns what an account has added; for `nil`, what all accounts have added.
     func use(by user: String?) -> Use { types.keys.reduce(into: Use()) { $0 += use(of: $1, by: user) } }
 
-    /// What an account, or anybody, has added to one type.
+    /// Returns what an account, or for `nil` all accounts, have added to one type.
     func use(of name: String, by user: String?) -> Use {
         guard let type = types[name] else { return Use() }
         var use = Use()

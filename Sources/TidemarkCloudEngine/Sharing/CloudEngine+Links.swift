@@ -2,24 +2,24 @@ import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// What a link leads to, with its records.
+/// The share that a link leads to, with its records.
 package struct LinkedRecords: Sendable {
     package var metadata: ShareMetadata
     /// The record of the share.
     package var share: CloudRecord
-    /// The root's record, where it is asked for and the share is of a hierarchy.
+    /// The root's record, where the caller asks for it and the share is of a hierarchy.
     package var root: CloudRecord?
 }
 
-/// What a link says of its share to whoever has the link, without an account.
+/// What a link tells about its share to a person who has the link and no account.
 package struct LinkPreview: Hashable, Sendable {
     /// The share's title, as its participants see it.
     package let title: String?
     /// The owner's name; `nil` where the owner has given none. An address is not told.
     package let owner: String?
-    /// As what the link lets somebody in; `nil` where that depends on who comes.
+    /// The role that the link gives; `nil` where that depends on the person.
     package let role: ShareParticipant.Role?
-    /// What the link lets somebody do; `nil` where that depends on who comes.
+    /// The permission that the link gives; `nil` where that depends on the person.
     package let permission: ShareParticipant.Permission?
     /// Whether the link is for one person.
     package let isPersonal: Bool
@@ -27,7 +27,7 @@ package struct LinkPreview: Hashable, Sendable {
 
 /// Links into shares; see `SharingDatabase`.
 extension CloudEngine {
-    /// Links that a share has at the most.
+    /// The most links of one share.
     private static let linksPerShare = 1_000
     /// Random bytes of a link.
     private static let tokenBytes = 24
@@ -52,7 +52,7 @@ extension CloudEngine {
         }
     }
 
-    /// Makes the one link to a share that stays the same, if need be: for whoever wants to be told it again.
+    /// Makes the share's short GUID unless it exists: the one link that stays the same, for callers who want to be told it again.
     func makeShortGUID(
         of stored: StoredShare, _ access: ShareAccess, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -63,7 +63,7 @@ extension CloudEngine {
         try note(.linkMade, of: stored, subject: link.id, access.caller, rows)
     }
 
-    /// What ``makeShortGUID(of:_:_:)`` has given out.
+    /// Returns the share's short GUID, if ``makeShortGUID(of:_:_:)`` has made it.
     func knownShortGUID(_ share: StoredShare, _ rows: any CloudTransaction) throws(CloudError) -> String? {
         for token in shortGUIDs(share) where try rows.link(Self.digest(token), of: share.zone.owner)?.share == share.id {
             return token
@@ -71,8 +71,8 @@ extension CloudEngine {
         return nil
     }
 
-    /// What the link of a share that stays the same may be: first as it is made now, then as it was made when no two owners had shares of one
-    /// number.
+    /// Returns the texts that a share's short GUID may have: the present form, then the form from when share numbers were unique
+    /// across all owners.
     private func shortGUIDs(_ share: StoredShare) -> [String] {
         ["\(share.zone.owner) \(share.number)", "\(share.number)"].map { changeTagCipher.digest("short GUID of the share " + $0) }
     }
@@ -86,7 +86,7 @@ extension CloudEngine {
         }
     }
 
-    /// Returns the links to a share, sorted by their identifiers: to those who may invite.
+    /// Returns the links to a share, sorted by their identifiers. The caller has to be one who may invite.
     package func links(to id: CloudRecordID, _ caller: Caller) async throws(CloudError) -> [StoredLink] {
         try demandSharing(caller)
         return try await storage.read { rows throws(CloudError) in
@@ -102,7 +102,7 @@ extension CloudEngine {
         }
     }
 
-    /// Returns what a link says of its share to whoever has the link.
+    /// Returns what a link tells about its share.
     ///
     /// - Throws: `CloudError` `unknownItem` for a link that is unknown or revoked, whose share has ended, or whose participant was removed:
     ///   all look alike, and take the same look-ups.
@@ -125,14 +125,15 @@ extension CloudEngine {
         }
     }
 
-    /// What a link leads to, with its records; see `EmbeddedDatabase.resolveLinkedRecords(_:fetchesRoot:rootKeys:)`.
+    /// Returns the share that a link leads to, with its records; see
+    /// `EmbeddedDatabase.resolveLinkedRecords(_:fetchesRoot:rootKeys:)`.
     package func linkedRecords(
         _ token: String, fetchesRoot: Bool, rootKeys: Set<String>?, _ caller: Caller
     ) async throws(CloudError) -> LinkedRecords {
         try await storage.read { rows throws(CloudError) in
             let editing = try opened(token, of: try owner(ofLink: token, rows), .accept, caller, rows)
             var metadata = try metadata(editing, rows)
-            // The link that stays the same is no secret to a caller who came by it.
+            // A caller who came by the short GUID knows it already.
             if shortGUIDs(editing.share).contains(token) { metadata.share.shortGUID = token }
             let names = [editing.share.name] + (fetchesRoot ? [editing.share.root].compactMap(\.self) : [])
             let stored = try rows.records(names, in: editing.share.zone)
@@ -188,7 +189,7 @@ extension CloudEngine {
     private func written(_ editing: ShareEditing, _ rows: any CloudTransaction) throws(CloudError) -> ShareEditing {
         guard let zone = try rows.zone(editing.share.zone) else { throw Self.noLink }
         let share = try write(editing, zone, rows)
-        // By this row of theirs the participant finds the zone.
+        // The participant finds the zone by this row, which is their own.
         if editing.isChanged, editing.caller.user != zone.place.owner {
             try rows.noteSharedZone(zone.id, for: editing.caller.user)
         }
@@ -197,9 +198,9 @@ extension CloudEngine {
             limit: editing.limit, newID: newID)
     }
 
-    // What a link opens
+    // Resolving a link
 
-    /// Whose share a link leads to; nobody's where it leads nowhere. It never leads to another owner's later.
+    /// Returns the owner of the share that a link leads to. A link never leads to another owner's share later.
     private func owner(ofLink token: String) async throws(CloudError) -> String {
         try await storage.read { rows throws(CloudError) in try owner(ofLink: token, rows) }
     }
@@ -208,9 +209,9 @@ extension CloudEngine {
         try rows.ownerOfLink(Self.digest(token)) ?? ""
     }
 
-    /// The share behind a link, as the caller is to it.
+    /// Returns the share behind a link, with the caller's role in it.
     ///
-    /// A link that is none, one that is revoked and one that is not for the caller are answered alike, and take the same look-ups.
+    /// An unknown link, a revoked link and a link for another person get the same answer, and take the same look-ups.
     private func opened(
         _ token: String, of owner: String, _ operation: SharePolicy.Operation, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> ShareEditing {
@@ -242,7 +243,7 @@ extension CloudEngine {
     private func metadata(_ editing: ShareEditing, _ rows: any CloudTransaction) throws(CloudError) -> ShareMetadata {
         var share = try self.share(editing.share, editing.caller, rows)
         let own = editing.own.map { editing.participants[$0] }
-        // One who came by an open link once and left is as everybody is who has it.
+        // A person who came by an open link and left counts as anybody who has the link.
         let participant = own.flatMap { $0.acceptanceStatus == .removed ? nil : ShareParticipant($0) }
         share.currentUser = participant
         if participant?.acceptanceStatus != .accepted {
@@ -255,6 +256,6 @@ extension CloudEngine {
 
     // What gives access
 
-    /// What is kept of it.
+    /// Returns what is stored of a link's token.
     private static func digest(_ token: String) -> Data { Data(AssetDigest.asset(of: Data(token.utf8)).digest.utf8) }
 }

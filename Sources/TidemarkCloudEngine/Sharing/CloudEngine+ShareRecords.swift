@@ -1,14 +1,14 @@
 package import TidemarkCloud
 import TidemarkModel
 
-/// Shares as their records are written: each of these is done whole or not at all, in one transaction.
+/// Changes shares by way of their records. Each call is one transaction, and does everything or nothing.
 extension CloudEngine {
-    /// Makes a share with its participants and the link that stays the same.
+    /// Makes a share with its participants and its short GUID.
     ///
     /// - Parameters:
-    ///   - name: The name of the share's record; `nil` for a new one. The share of a whole zone has its own.
-    ///   - root: The record that it is for; `nil` for the whole zone.
-    ///   - tag: What the root's change tag has to be; `nil` for any.
+    ///   - name: The name of the share's record; `nil` for a new name. The share of a whole zone has a fixed name.
+    ///   - root: The record to share; `nil` for the whole zone.
+    ///   - tag: The change tag that the root must still have; `nil` for any.
     /// - Returns: The share's record.
     package func createShare(
         _ desired: DesiredShare, named name: String?, of root: String?, ifTag tag: String?, in id: CloudZoneID, _ caller: Caller
@@ -28,9 +28,9 @@ extension CloudEngine {
         }
     }
 
-    /// Makes a share what it is wished to be.
+    /// Changes a share to a desired state.
     ///
-    /// - Parameter tag: What its change tag has to be; `nil` for any.
+    /// - Parameter tag: The change tag that the share must still have; `nil` for any.
     /// - Returns: The share's record.
     package func changeShare(
         _ id: CloudRecordID, to desired: DesiredShare, ifTag tag: String?, _ caller: Caller
@@ -47,9 +47,9 @@ extension CloudEngine {
         }
     }
 
-    /// That a desired share is not too long. Nobody else can write while it is compared with what there is.
+    /// Checks the length of a desired share. Other requests to the owner can't write while it is compared with the stored share.
     private func check(_ desired: DesiredShare, known: Int) throws(CloudError) {
-        // Whoever writes a share back names all that are told of, also who is out.
+        // A client that writes a share back names all participants that it was told of, removed ones among them.
         let most = max(limits.operationsPerRequest, known + limits.participantsPerShare)
         guard let count = desired.participants?.count, count > most else { return }
         throw CloudError(.limitExceeded, "a request names \(most) participants of this share at the most, not \(count)")
@@ -66,7 +66,7 @@ extension CloudEngine {
         throw CloudError(.serverRecordChanged, "client oplock error updating record", serverRecord: record)
     }
 
-    /// That there is a record to share, and that it is what it was when somebody decided so.
+    /// Checks that the root exists, and that it still has the tag that the client knows.
     private func checkRoot(
         _ root: String, _ tag: String?, in id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {

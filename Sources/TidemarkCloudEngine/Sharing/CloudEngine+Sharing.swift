@@ -28,7 +28,7 @@ extension CloudEngine {
         }
     }
 
-    /// Makes a share that nobody but its owner takes part in yet.
+    /// Makes a share whose owner is its only participant.
     ///
     /// - Parameter name: The name of the record of a share of a hierarchy; `nil` for a new one.
     func create(
@@ -76,7 +76,7 @@ extension CloudEngine {
                 role: .owner, permission: .readWrite, acceptanceStatus: .accepted, began: change, ended: 0, invited: 0,
                 expelled: 0))
         zone.sharing = root == nil ? .whole : .hierarchies
-        // Nobody has a token of the share yet: it begins with what the records were.
+        // No client has a token of the share yet, so its feed begins with the numbers that the records have.
         try rows.save(
             below.map { CoveredRecord(share: stored.id, name: $0.name, type: $0.type, change: $0.changed, isGone: false) },
             in: zone.id)
@@ -106,7 +106,7 @@ extension CloudEngine {
         throw CloudError(.serverRecordChanged, "record to insert already exists", serverRecord: record)
     }
 
-    /// Returns those of some names that the records of shares have which the caller sees.
+    /// Returns those of some names that belong to records of shares which the caller sees.
     package func shareNames(
         among names: [String], in id: CloudZoneID, _ caller: Caller
     ) async throws(CloudError) -> Set<String> {
@@ -146,7 +146,7 @@ extension CloudEngine {
         return try write(editing, access.zone, rows)
     }
 
-    /// - Parameter tag: What the share's change tag has to be; `nil` for any.
+    /// - Parameter tag: The change tag that the share must still have; `nil` for any.
     package func deleteShare(_ id: CloudRecordID, ifTag tag: String? = nil, _ caller: Caller) async throws(CloudError) {
         try demandSharing(caller)
         try await storage.write(owners: [try place(id.zone, caller).owner]) { rows throws(CloudError) in
@@ -191,7 +191,7 @@ extension CloudEngine {
         }
     }
 
-    // What the calls have in common
+    // Shared by the functions above
 
     func demandSharing(_ caller: Caller) throws(CloudError) {
         guard caller.scope != .public else {
@@ -205,7 +205,7 @@ extension CloudEngine {
 
     func newID() -> String { UUID(random(16)).uuidString.lowercased() }
 
-    /// A share that the caller sees.
+    /// Returns a share that the caller sees, with the caller's access to its zone.
     func found(
         _ id: CloudRecordID, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) -> (ShareAccess, StoredShare) {
@@ -224,7 +224,7 @@ extension CloudEngine {
             newID: newID)
     }
 
-    /// Writes down what has become of a share.
+    /// Writes a changed share with its participants.
     func write(
         _ editing: ShareEditing, _ zone: StoredZone, _ rows: any CloudTransaction
     ) throws(CloudError) -> StoredShare {
@@ -234,7 +234,7 @@ extension CloudEngine {
         let before = Dictionary(there.map { ($0.id, $0) }) { first, _ in first }
         guard let old = try rows.share(editing.share.id) else { throw Self.noRecord }
         var revoked: [String] = []
-        // Of who was invited, never came and was taken out again, the last are remembered.
+        // Of the participants who were invited, never came and were removed, only the last are kept.
         let idle = editing.participants.filter { $0.acceptanceStatus == .removed && $0.user == nil && $0.began == 0 }
         let forgotten = Set((editing.dropped + idle.dropLast(limits.participantsPerShare)).map(\.id))
         for id in forgotten.sorted() {
@@ -263,7 +263,7 @@ extension CloudEngine {
         return share
     }
 
-    /// Makes the record of a share anew, so that devices learn of what has become of it; and its zone with it.
+    /// Gives the share's record and zone a new change, so that devices learn of it.
     private func touch(
         _ share: inout StoredShare, in zone: inout StoredZone, _ change: Int64, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -287,7 +287,7 @@ extension CloudEngine {
         try rows.addUsed(record.size - (there?.size ?? 0), by: zone.place.owner)
     }
 
-    /// Ends a share for everybody. The zone is the caller's to save.
+    /// Ends a share for all participants. The caller saves the zone.
     func end(
         _ share: StoredShare, in zone: inout StoredZone, _ caller: Caller, _ rows: any CloudTransaction
     ) throws(CloudError) {
@@ -314,7 +314,7 @@ extension CloudEngine {
             try rows.save([record])
         }
         zone.changed = change
-        // One that is damaged may be whole again when its cloud is restored.
+        // A damaged share may become whole again when its cloud is restored.
         if try rows.shares(in: zone.id).isEmpty, try rows.damagedShares(in: zone.id).isEmpty { zone.sharing = .nothing }
         try note(.stopped, of: share, caller, rows)
     }
@@ -323,7 +323,7 @@ extension CloudEngine {
         _ kind: ShareAuditEntry.Kind, of share: StoredShare, subject: String? = nil, value: String? = nil, _ caller: Caller,
         _ rows: any CloudTransaction
     ) throws(CloudError) {
-        // No two have the same time, so that a time tells where a reader has got to.
+        // No two entries have the same time, so that a reader can continue after a time.
         let time = max(now(), (try rows.lastAuditTime(of: share.zone.owner) ?? .min) &+ 1)
         try rows.add(
             StoredAuditEntry(
@@ -331,9 +331,9 @@ extension CloudEngine {
                 value: value.map { String($0.prefix(100)) }))
     }
 
-    // What is told of a share
+    // Sharing as a caller sees it
 
-    /// A share as the caller may see it.
+    /// Returns a share as the caller may see it.
     func share(_ stored: StoredShare, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> CloudShare {
         guard let zone = try rows.zone(stored.zone) else { throw Self.noRecord }
         let all = try rows.participants(of: stored.id)
@@ -350,7 +350,7 @@ extension CloudEngine {
             publicPermission: stored.publicPermission,
             participants: all.filter { manages || $0.acceptanceStatus != .removed }.map {
                 var told = ShareParticipant($0)
-                // By what others can be reached is nobody's business but theirs who invite.
+                // The addresses of other participants are shown only to callers who may invite.
                 if !manages, $0.user != caller.user { told.identity.lookUp = nil }
                 return told
             },
@@ -370,7 +370,7 @@ extension ShareParticipant {
 }
 
 extension UUID {
-    /// A random one (version 4) of 16 random bytes.
+    /// Makes a random UUID (version 4) of 16 random bytes.
     init(_ random: [UInt8]) {
         var bytes = random
         bytes[6] = bytes[6] & 0x0f | 0x40

@@ -1,15 +1,15 @@
 import TidemarkCloud
 package import TidemarkModel
 
-/// What somebody wants a share to be: who says that, and not what is to change, is spared the look at what there is.
+/// The state that a client wants a share to have. The client does not have to read the share first, as it would to name changes.
 package struct DesiredShare: Sendable {
     package struct Participant: Sendable {
-        /// As the cloud names them in the share; `nil` where only the identity tells who is meant.
+        /// The participant's identifier in the share; `nil` where the identity alone tells which participant is meant.
         package var id: String?
         package var identity: UserIdentity
         package var role: ShareParticipant.Role
         package var permission: ShareParticipant.Permission
-        /// Whether they are named as one who is out.
+        /// Whether the client names the participant as removed.
         package var isRemoved: Bool
 
         package init(
@@ -21,20 +21,20 @@ package struct DesiredShare: Sendable {
         }
     }
 
-    /// `nil` for whatever it is.
+    /// `nil` to keep the present title.
     package var title: String?
-    /// `nil` for whatever it is; of a new share, `none`.
+    /// `nil` to keep the present permission; a new share then has `none`.
     package var publicPermission: ShareParticipant.Permission?
-    /// All who are to take part, but for the owner; `nil` for whoever does.
+    /// All participants except the owner; `nil` to keep the present ones.
     package var participants: [Participant]?
 
     package init(title: String?, publicPermission: ShareParticipant.Permission?, participants: [Participant]?) {
         (self.title, self.publicPermission, self.participants) = (title, publicPermission, participants)
     }
 
-    /// What makes a share what is wished for.
+    /// Returns the changes that bring a share into the desired state.
     ///
-    /// - Throws: `CloudError` `invalidArguments` for a new participant by whom nobody can be found.
+    /// - Throws: `CloudError` `invalidArguments` for a new participant whose identity has nothing to find a person by.
     func changes(of share: CloudShare) throws(CloudError) -> [ShareChange] {
         var changes: [ShareChange] = []
         if let title, title != share.title { changes.append(.setTitle(title)) }
@@ -70,10 +70,10 @@ package struct DesiredShare: Sendable {
 }
 
 extension DesiredShare {
-    /// Finds who is meant among those of a share, without looking at each of them for each who is wanted.
+    /// Finds participants of a share without comparing each desired participant with each stored one.
     private struct Known {
         private let participants: [ShareParticipant]
-        // Where the first of them stands that has it.
+        // Each value is the index of the first participant with the key.
         private var byID: [String: Int] = [:]
         private var byUser: [String: Int] = [:]
         private var byLookUp: [UserLookUp: Int] = [:]

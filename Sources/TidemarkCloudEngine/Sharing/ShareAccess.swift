@@ -1,9 +1,9 @@
 package import TidemarkCloud
 import TidemarkModel
 
-/// Who a caller is to a zone, what of it they see, and what they may do there.
+/// A caller's access to a zone: which part of it they see, and what they may do there.
 package struct ShareAccess {
-    /// As what somebody takes part in a share.
+    /// A caller's participation in one share.
     struct Part {
         let share: StoredShare
         let participant: StoredParticipant
@@ -12,7 +12,7 @@ package struct ShareAccess {
             .participant(participant.role, participant.permission, participant.acceptanceStatus)
         }
 
-        /// Whether it shows what is shared.
+        /// Whether the caller sees the share's content.
         var isSeen: Bool { !share.isEnded && SharePolicy.decide(.read, on: target(), by: actor).isAllowed }
 
         func target(isRoot: Bool = false) -> SharePolicy.Target {
@@ -22,7 +22,8 @@ package struct ShareAccess {
 
     package let zone: StoredZone
     let caller: CloudEngine.Caller
-    /// By what the caller sees somebody else's zone, in the order of the shares; none in their own or in the public database.
+    /// The participations by which the caller sees another owner's zone, in the order of the shares. Empty in a zone of the
+    /// caller's own, and in the public database.
     let parts: [Part]
     /// The names of the shares of hierarchies, by the names of their roots.
     let roots: [String: String]
@@ -36,30 +37,30 @@ package struct ShareAccess {
         self.roots = roots
     }
 
-    /// Whether it is somebody else's, who shares it.
+    /// Whether the zone belongs to another owner, who shares it.
     var isShared: Bool { caller.scope == .shared }
 
-    /// Whether hierarchies of it are seen, and nothing beside.
+    /// Whether the caller sees only hierarchies of the zone.
     var isLimited: Bool { parts.first?.share.root != nil }
 
-    /// The shares to which the caller is limited; `nil` for who sees all.
+    /// The shares whose records the caller sees; `nil` for a caller who sees all records.
     var shares: [StoredShare.ID]? { isLimited ? parts.map(\.share.id) : nil }
 
-    /// The part in which a record lies that is in this share; in a zone that is shared as a whole, all do.
+    /// Returns the participation that covers a record of a share. Where the zone is shared as a whole, one covers all records.
     func part(of share: StoredShare.ID?) -> Part? {
         isLimited ? parts.first { $0.share.id == share } : parts.first
     }
 
     func sees(_ share: StoredShare.ID?) -> Bool { !isLimited || part(of: share) != nil }
 
-    /// Whether a record is the root by which the caller sees it: what it hangs below is not shared.
+    /// Returns whether a record is the root of a hierarchy that the caller sees. The root's parent is not shared.
     func isRoot(_ name: String) -> Bool { isLimited && parts.contains { $0.share.root == name } }
 
     /// Whether the caller may do something to a record.
     ///
     /// - Parameters:
-    ///   - share: The one whose hierarchy it is in.
-    ///   - isOwn: Whether they have made it.
+    ///   - share: The share whose hierarchy has the record.
+    ///   - isOwn: Whether the caller has made the record.
     func decide(
         _ operation: SharePolicy.Operation, share: StoredShare.ID? = nil, isRoot: Bool = false, isOwn: Bool = false
     ) -> ShareDecision {
@@ -87,7 +88,7 @@ package struct ShareAccess {
         guard decision.isAllowed else { throw CloudError(decision) }
     }
 
-    /// Whether the caller may write something somewhere in the zone.
+    /// Checks that the caller may write somewhere in the zone.
     func demandWriting() throws(CloudError) {
         guard isShared, let first = parts.first else { return try demand(.create) }
         if !parts.contains(where: { decide(.create, share: $0.share.id).isAllowed }) {
@@ -97,13 +98,14 @@ package struct ShareAccess {
 
     // Feeds
 
-    /// The last change in what the caller sees.
+    /// The number of the last change that the caller can see.
     var newest: Int64 { isLimited ? parts.map(\.share.touched).max() ?? 0 : zone.changed }
 
-    /// What tells the caller's tokens of the zone from others': when what they see becomes more or less as a whole, they expire.
+    /// Identifies the zone and the caller's view of it in tokens. Tokens expire when the caller comes to see more or less of the
+    /// zone as a whole.
     var mark: String { "\(zone.place.owner) \(commonMark)" }
 
-    /// The mark of tokens from the time when all owners were counted together, and no two had the same numbers.
+    /// The mark of tokens from the time when all owners shared one counter, and numbers of zones were unique.
     var commonMark: String {
         let own = "\(zone.number).\(zone.made)"
         return parts.isEmpty ? own : own + "." + parts.map { "\($0.share.number)-\($0.participant.began)" }.joined(separator: "+")
@@ -111,9 +113,9 @@ package struct ShareAccess {
 }
 
 extension CloudEngine {
-    /// Where the caller stands in a zone.
+    /// Returns the caller's access to a zone.
     ///
-    /// - Throws: `zoneNotFound` where they see nothing of it; `userDeletedZone`.
+    /// - Throws: `zoneNotFound` where the caller sees nothing of the zone; `userDeletedZone`.
     func access(to id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> ShareAccess {
         let place = try place(id, caller)
         guard let zone = try rows.zone(place) else { throw Self.notFound(id) }
@@ -142,7 +144,7 @@ extension CloudEngine {
         return parts.sorted { $0.share.number < $1.share.number }
     }
 
-    /// As ``access(to:_:_:)``; one's own default zone is made when it is first asked for.
+    /// As ``access(to:_:_:)``; makes a default zone that does not exist yet.
     func accessToWrite(_ id: CloudZoneID, _ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> ShareAccess {
         if id.isDefault, caller.scope != .shared {
             let place = try place(id, caller)

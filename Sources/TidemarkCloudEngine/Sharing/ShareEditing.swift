@@ -1,17 +1,17 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// A share with its participants, while somebody changes it.
+/// A share with its participants, while a request changes it.
 ///
-/// It decides and collects; ``CloudEngine`` writes down what has come of it, whole or not at all.
+/// It decides which changes to make and collects them. ``CloudEngine`` writes them, all or none.
 struct ShareEditing {
     let scope: DatabaseScope
     let caller: CloudEngine.Caller
-    /// As what the caller acts.
+    /// The role in which the caller acts.
     let actor: SharePolicy.Actor
-    /// Names for new participants.
+    /// Makes the identifier of a new participant.
     let newID: () -> String
-    /// The participant to whom the link is limited by which the caller comes.
+    /// The participant that the caller's link is limited to.
     let limit: String?
     private let addresses: Set<UserLookUp>
     private(set) var share: StoredShare
@@ -33,12 +33,12 @@ struct ShareEditing {
         addresses = caller.addresses
     }
 
-    /// Stands for the change that is being made, until it has its number.
+    /// Stands for the number of this change, until the change has one.
     static let thisChange = Int64.max
 
     var isChanged: Bool { !entries.isEmpty }
 
-    /// Those who take part or may.
+    /// The number of participants who take part or are invited.
     var count: Int { participants.count { $0.acceptanceStatus != .removed } }
 
     func demand(_ operation: SharePolicy.Operation, _ participant: StoredParticipant? = nil) throws(CloudError) {
@@ -49,7 +49,7 @@ struct ShareEditing {
         guard decision.isAllowed else { throw CloudError(decision) }
     }
 
-    /// That the caller may make somebody what they are to be.
+    /// Checks that the caller may give somebody a role.
     private func demand(
         _ operation: SharePolicy.Operation, making role: ShareParticipant.Role
     ) throws(CloudError) {
@@ -84,7 +84,7 @@ struct ShareEditing {
 
     private static let titleMax = 10_000
 
-    /// A share's title as every storage has it: it ends at U+0000, where SQLite ends a text.
+    /// Returns a title in the form that every storage can keep: it ends at U+0000, where SQLite ends a text.
     static func stored(title: String?) throws(CloudError) -> String? {
         guard (title?.utf8.count ?? 0) <= titleMax else {
             throw CloudError(.limitExceeded, "a title has \(titleMax) bytes at the most")
@@ -105,7 +105,7 @@ struct ShareEditing {
             case (_, .pending) where participant.began == 0 && participant.expelled == 0:
                 entries.append((.removed, participant.id, nil))
                 dropped.append(participants.remove(at: index))
-            // Who has been in is told that they are out, and who was removed stays so.
+            // A participant who took part before learns of the removal, and one who was removed stays removed.
             case (_, .pending): remove(index, as: .removed)
             default: break
             }
@@ -140,7 +140,7 @@ struct ShareEditing {
             return
         }
         try demand(.invite, participants[index])
-        // One that somebody's removal may have ended is made anew.
+        // A removal may have ended the invitation. It is then made again.
         let isOver =
             participants[index].acceptanceStatus == .pending
             && participants.contains { $0.expelled > participants[index].invited }
@@ -188,7 +188,7 @@ struct ShareEditing {
         entries.append((.roleChanged, id, "\(role)"))
     }
 
-    /// Where a participant is whom the caller may change so.
+    /// Returns the index of a participant whom the caller may change in this way.
     private func index(_ id: String, for operation: SharePolicy.Operation) throws(CloudError) -> Int {
         let index = participants.firstIndex { $0.id == id }
         try demand(operation, index.map { participants[$0] })
@@ -211,9 +211,10 @@ struct ShareEditing {
         entries.append((kind, participants[index].id, nil))
     }
 
-    // One's own part
+    // The caller's own participation
 
-    /// Whether a part is the caller's, or an invitation for them. One to an address is for who has that now, whoever had it before.
+    /// Returns whether a row is the caller's participation, or an invitation for the caller. An invitation to an address is for
+    /// the account that has the address now.
     private func isCallers(_ participant: StoredParticipant) -> Bool {
         guard let user = participant.user, participant.acceptanceStatus != .pending else {
             return participant.lookUp.map { addresses.contains($0) } ?? false
@@ -221,12 +222,12 @@ struct ShareEditing {
         return user == caller.user
     }
 
-    /// The change in which somebody has removed the caller; 0 for never.
+    /// The change in which another person removed the caller; 0 for never.
     private var expelled: Int64 {
         participants.filter { $0.user == caller.user || isCallers($0) }.map(\.expelled).max() ?? 0
     }
 
-    /// Where the caller takes part, or is invited to: by the link that they come by if it is limited, or else as it serves them best.
+    /// The index of the caller's row: the one that a limited link names, or else the most favourable participation or invitation.
     var own: Int? {
         func rank(_ participant: StoredParticipant) -> Int {
             switch (participant.acceptanceStatus, participant.role) {
@@ -239,14 +240,14 @@ struct ShareEditing {
         let expelled = expelled
         let rows = participants.indices.filter { index in
             let participant = participants[index]
-            // An invitation from before a removal is over with it.
+            // A removal ends the invitations from before it.
             return isCallers(participant) && (participant.acceptanceStatus != .pending || participant.invited > expelled)
         }
         if let limit { return rows.first { participants[$0].id == limit } }
         return rows.min { rank(participants[$0]) < rank(participants[$1]) }
     }
 
-    /// As what the caller comes by a link.
+    /// The caller's role when they come by a link.
     var comer: SharePolicy.Actor {
         let isExpelled = expelled > 0
         guard let own else { return isExpelled ? .participant(.privateUser, .none, .removed) : .stranger }
@@ -255,18 +256,18 @@ struct ShareEditing {
             participant.role, participant.permission, participant.acceptanceStatus, hasLeft: !isExpelled)
     }
 
-    /// The caller takes part from now on, by one row alone.
+    /// Makes the caller a participant, in exactly one row.
     mutating func accept() {
         let own = own
         if let own, participants[own].acceptanceStatus == .accepted { return }
-        // Who comes back by the open link comes as everybody does.
+        // A person who comes back by an open link gets what everybody gets who has the link.
         let invitation = own.flatMap { participants[$0].acceptanceStatus == .pending ? participants[$0].id : nil }
         for index in participants.indices.reversed() where isCallers(participants[index]) && participants[index].id != invitation
         {
             if participants[index].user != caller.user { take(index) }
             dropped.append(participants.remove(at: index))
         }
-        // They are invited anew, or were never removed.
+        // The caller was invited again, or was never removed.
         for index in participants.indices where participants[index].user == caller.user { participants[index].expelled = 0 }
         if let index = participants.firstIndex(where: { $0.id == invitation }) {
             take(index)
@@ -284,7 +285,7 @@ struct ShareEditing {
         }
     }
 
-    /// The caller takes part no longer, and is not invited any more, in whichever ways they were.
+    /// Ends the caller's participation, and all of the caller's invitations.
     mutating func leave() {
         for index in participants.indices where isCallers(participants[index]) && participants[index].acceptanceStatus != .removed
         {
@@ -294,7 +295,8 @@ struct ShareEditing {
         }
     }
 
-    /// Makes a row the caller's. Whoever had its address before gets another, by which their devices learn that they are out.
+    /// Makes a row the caller's. An account that had the row before gets another one, so that its devices learn that it no longer
+    /// takes part.
     private mutating func take(_ index: Int) {
         let before = participants[index]
         participants[index].user = caller.user
@@ -310,7 +312,7 @@ struct ShareEditing {
 }
 
 extension CloudEngine.Caller {
-    /// By what the caller may have been invited.
+    /// The look-ups by which the caller may have been invited.
     var addresses: Set<UserLookUp> {
         var found: [UserLookUp] = [.userRecordName(user)]
         if let account { found.append(.emailAddress(account.email)) }

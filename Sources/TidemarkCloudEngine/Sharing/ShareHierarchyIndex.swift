@@ -1,9 +1,11 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Which records of a zone are in which share, while a request changes them: in the share of a root are the root and what hangs below it.
+/// Knows which share covers each record of a zone, while a request changes the records. A share covers its root and everything
+/// below it.
 ///
-/// Each share has its own feed of what came in, changed there and left, so that who sees only the share learns of that and of nothing else.
+/// Each share has its own feed of records that entered it, changed in it and left it. So a participant who sees only this share
+/// learns of nothing else.
 struct ShareHierarchyIndex {
     private let zone: StoredZone.ID
     /// The share of each record that was asked about, as the request has left it.
@@ -25,7 +27,7 @@ struct ShareHierarchyIndex {
         for name in unknown { shares.updateValue(found[name], forKey: name) }
     }
 
-    /// The share that a record is in.
+    /// Returns the share that covers a record.
     mutating func share(of name: String, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare.ID? {
         try load([name], rows)
         return shares[name] ?? nil
@@ -40,7 +42,7 @@ struct ShareHierarchyIndex {
         return found
     }
 
-    /// The share whose root a record is.
+    /// Returns the share whose root a record is.
     mutating func rooted(_ name: String, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
         guard let share = try share(of: name, rows) else { return nil }
         let stored = try stored(share, rows)
@@ -49,11 +51,11 @@ struct ShareHierarchyIndex {
 
     // Changes
 
-    /// Notes that a record was saved: it and all below it are in the share of what it hangs below.
+    /// Records that a record was saved. The share of its parent covers it and everything below it.
     ///
     /// - Parameters:
-    ///   - before: What it was; `nil` of a new one, below which there is nothing.
-    ///   - change: The last change. Each record that comes in or leaves with this one gets the next number.
+    ///   - before: The record before the save; `nil` for a new one, which has nothing below it.
+    ///   - change: The last change. Each other record that enters or leaves a share gets the next number.
     /// - Throws: `alreadyShared` where something would be in two shares.
     mutating func place(
         _ record: StoredCloudRecord, was before: StoredCloudRecord?, change: inout Int64, _ records: inout RecordCache,
@@ -80,7 +82,7 @@ struct ShareHierarchyIndex {
         }
     }
 
-    /// Notes that a record was deleted.
+    /// Records that a record was deleted.
     mutating func remove(_ record: StoredCloudRecord, _ rows: any CloudTransaction) throws(CloudError) {
         guard let share = try share(of: record.name, rows) else { return }
         move(record.name, record.type, from: share, to: nil, record.changed)
@@ -99,7 +101,7 @@ struct ShareHierarchyIndex {
             share: share, name: name, type: type, change: change, isGone: isGone)
     }
 
-    /// Writes it all down.
+    /// Writes the collected entries.
     mutating func save(_ rows: any CloudTransaction) throws(CloudError) {
         guard !noted.isEmpty else { return }
         try rows.save(noted.values.sorted { $0.change < $1.change }, in: zone)

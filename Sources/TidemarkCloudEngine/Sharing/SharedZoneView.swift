@@ -1,17 +1,17 @@
 package import TidemarkCloud
 import TidemarkModel
 
-/// A zone of somebody else's, as it is to an account that takes part, or took.
+/// Another owner's zone, as seen by an account that takes part in it or took part.
 struct SharedZoneView {
     let zone: StoredZone
-    /// Whether the account sees something of it.
+    /// Whether the account sees any of the zone.
     let isPresent: Bool
-    /// The last change of what the account sees, or of whether it does.
+    /// The last change of what the account sees, or of whether it sees anything.
     let changed: Int64
 }
 
 extension CloudEngine {
-    /// The zones that others share, or have shared, with the caller: by their owners, and of one owner by their last changes.
+    /// Returns the zones that others share, or have shared, with the caller: by owner, and then by last change.
     func views(_ caller: Caller, _ rows: any CloudTransaction) throws(CloudError) -> [SharedZoneView] {
         var views: [SharedZoneView] = []
         for id in try rows.sharedZones(of: caller.user) {
@@ -32,7 +32,7 @@ extension CloudEngine {
         }
     }
 
-    /// The zones that changed, came or went in the caller's shared database.
+    /// Returns the zones that changed, appeared or disappeared in the caller's shared database.
     ///
     /// Each owner's changes have numbers of their own, so a token has a position for each owner.
     func sharedChanges(
@@ -51,7 +51,7 @@ extension CloudEngine {
         func ids(_ isPresent: Bool) -> [CloudZoneID] {
             page.filter { $0.isPresent == isPresent }.map { id(of: $0.zone, caller) }
         }
-        // Of one owner the zones come in the order of their changes.
+        // Zones of one owner come in the order of their changes.
         for view in page { known[view.zone.place.owner] = view.changed }
         return .page(
             DatabaseChanges(
@@ -63,7 +63,7 @@ extension CloudEngine {
                 moreComing: found.count > most, incarnation: name(of: incarnation)))
     }
 
-    // What is damaged keeps nobody from the rest.
+    // A damaged row does not keep the caller from the others.
 
     static func undamagedShare(_ id: StoredShare.ID, _ rows: any CloudTransaction) throws(CloudError) -> StoredShare? {
         do throws(CloudError) {
@@ -83,7 +83,7 @@ extension CloudEngine {
         }
     }
 
-    /// Of which database a token is.
+    /// Identifies a database in tokens.
     static func mark(_ caller: Caller) -> String {
         switch caller.scope {
         case .private: caller.user
@@ -92,7 +92,7 @@ extension CloudEngine {
         }
     }
 
-    /// The last changes of what the caller sees in their database.
+    /// Returns the last changes that the caller can see in the database.
     package func newest(_ caller: Caller) async throws(CloudError) -> NewestChanges {
         try await storage.read { rows throws(CloudError) in
             switch caller.scope {
@@ -106,12 +106,12 @@ extension CloudEngine {
     }
 }
 
-/// The last changes that a caller sees, by their owners: each owner's have numbers of their own.
+/// The number of the last change that a caller sees, for each owner. Each owner has a counter.
 package struct NewestChanges: Hashable, Sendable {
     private let changes: [String: Int64]
 
     package init(_ changes: [String: Int64]) { self.changes = changes }
 
-    /// Whether something has changed since others were the last ones.
+    /// Returns whether something has changed since others were the newest changes.
     package func isNewer(than other: NewestChanges) -> Bool { changes.contains { $0.value > other.changes[$0.key] ?? 0 } }
 }

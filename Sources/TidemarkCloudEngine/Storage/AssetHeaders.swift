@@ -1,6 +1,6 @@
-/// Headers of every answer with a content, whoever gives it: the server, or the bucket to which it sends.
+/// Headers of every response with the content of an asset, from the server or from a bucket.
 package enum AssetHeaders {
-    /// What a content is, nobody has looked at: a browser is not to run it as a page of the origin that it comes from.
+    /// Nobody has checked what a content is. A browser must not run it as a page of its origin.
     package static let contentType = "application/octet-stream"
     package static let contentDisposition = "attachment"
     /// A content never changes.

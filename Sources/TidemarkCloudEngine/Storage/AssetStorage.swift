@@ -8,9 +8,9 @@ import TidemarkModel
 /// also from other processes. An owner is a user record name, or empty for the public database.
 ///
 /// - A content is there as a whole, checked and durable, or not at all. Pieces of an upload become a content with the last one.
-/// - The rows of a ``CloudStorage`` say which contents exist and what they count. A content without a row does no harm; a row without
-///   its content is an error (`assetNotAvailable`) for whoever reads it. So the engine stores a content before its row, and removes it
-///   after its row.
+/// - The rows of a ``CloudStorage`` say which contents exist, and count their bytes. A content without a row does no harm. A row
+///   without its content gives an error (`assetNotAvailable`) to its readers. So the engine stores a content before its row, and
+///   removes it after its row.
 /// - Functions that are not asynchronous are called within a write transaction, on its thread: they return soon, and report no error.
 package protocol AssetStorage: Sendable {
     // Uploads
@@ -21,9 +21,10 @@ package protocol AssetStorage: Sendable {
     ///   has sent an asset may read it.
     /// - Throws: `CloudError` `invalidArguments` for a malformed digest or a negative size.
     func received(_ asset: CloudAsset, owner: String, by user: String?) async throws(CloudError) -> Int64
-    /// Appends a piece to an upload, or begins the upload with it. The last piece makes the content whole and durable. Pieces of one
-    /// upload that arrive together are added one after the other. A piece that can't be stored does not count: ``received(_:owner:by:)`` says
-    /// from where the upload goes on, which may be its beginning. What a piece repeats is skipped (``UploadPiece``).
+    /// Appends a piece to an upload, or begins the upload with it. The last piece makes the content whole and durable. Pieces of
+    /// one upload that arrive together are added one after the other. A piece that can't be stored does not count: the upload
+    /// then continues at ``received(_:owner:by:)``, which may be its beginning. Bytes that a piece repeats are skipped
+    /// (``UploadPiece``).
     ///
     /// - Parameter offset: Where the piece begins: the number of bytes that are stored, or less.
     /// - Returns: The number of bytes that are stored now, and whether that is the whole content.
@@ -55,8 +56,8 @@ package protocol AssetStorage: Sendable {
     func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool
     /// Whether clients can read contents by addresses of ``signedURL(of:owner:)``, past the servers.
     var signsURLs: Bool { get }
-    /// Returns an address by which whoever has it can read a content, whole or in parts, for some minutes at the most. It is no address of
-    /// anything else. The content may be missing, which shows when it is read. It is answered with ``AssetHeaders``.
+    /// Returns an address of a content. Whoever has the address can read the content, whole or in parts, for some minutes at
+    /// most, and nothing else. The content may be missing, which shows when it is read. It is answered with ``AssetHeaders``.
     ///
     /// The caller has to check first that the client may read the content.
     ///
@@ -116,11 +117,11 @@ extension CloudAsset {
 }
 
 extension AssetStorage {
-    // A storage that no client can reach.
+    // The default: a storage that clients can't reach.
     package var signsURLs: Bool { false }
     package func signedURL(of asset: CloudAsset, owner: String) throws(CloudError) -> String? { nil }
 
-    // A storage whose pieces are what it has: its callers compare them.
+    // The default: a storage that returns the bytes it has, and whose callers compare them with the digest.
     package func isDamaged(_ asset: CloudAsset, owner: String) async -> Bool { false }
 
     /// Returns whether a content that could not be read is damaged where it is stored; otherwise its storage may be away for a while.

@@ -6,8 +6,8 @@ package protocol ChangeSignal: Sendable {
     /// Wakes all listeners, in this process and in others. Signals may be merged, and say nothing of what changed: a listener asks for
     /// the changes. It is called after the transaction is durable, from any thread, and returns soon.
     func post()
-    /// Returns a stream with an element after each signal of this process or another from now on. Those that nobody has waited for become
-    /// one, and there may be elements without a signal.
+    /// Returns a stream with an element after each signal of this process or another from now on. Signals that come before an
+    /// element is read become one element, and there may be elements without a signal.
     func notifications() throws(CloudError) -> AsyncStream<Void>
     /// The number of signals that this process has posted or heard.
     var heard: Int64 { get }

@@ -1,7 +1,7 @@
 package import TidemarkCloud
 package import TidemarkModel
 
-/// What a cloud is stored in when it is in no directory: a database and a bucket, which several servers use at the same time.
+/// Stores a cloud outside a directory: in a database and a bucket, which several servers use at the same time.
 ///
 /// All calls may come from any task, several at a time.
 package protocol CloudBackend: Sendable {

@@ -18,13 +18,13 @@ public protocol CountingTransaction {
     func totals() throws(CloudError) -> StoredTotals
 }
 
-/// How many records have something, and whose they are.
+/// The number of records that meet a condition, and the number of their owners.
 public struct RecordSpread: Hashable, Sendable {
-    /// All records that have it.
+    /// All records that meet the condition.
     public let records: Int
-    /// Those of them in the public database.
+    /// The records among them that are in the public database.
     public let publicRecords: Int
-    /// The accounts that own the others.
+    /// The number of accounts that own the other records.
     public let accounts: Int
 
     /// Makes a spread from the numbers of records, by owners.
@@ -37,7 +37,7 @@ public struct RecordSpread: Hashable, Sendable {
     }
 }
 
-/// What a container has in one environment, of all owners.
+/// The totals of a container in one environment, over all owners.
 public struct StoredTotals: Hashable, Sendable {
     /// Records, without tombstones.
     public let records: Int

@@ -33,21 +33,21 @@ public protocol SharingTransaction {
     func participants(called user: String, in zone: StoredZone.ID) throws(CloudError) -> [StoredParticipant]
     /// Inserts a participant, or replaces the participant of its identifier, which keeps its place in the order.
     func save(_ participant: StoredParticipant) throws(CloudError)
-    /// Removes a participant's row, by the participant's share and identifier: of an invitation that nobody answered, or of an account that has another row. A person who leaves
-    /// or is removed otherwise keeps the row, with the acceptance status `removed`.
+    /// Removes a participant's row, by the participant's share and identifier. The engine removes rows of invitations that nobody
+    /// answered, and of accounts that have another row. The rows of other people who leave or are removed stay, with the
+    /// acceptance status `removed`.
     func removeParticipant(_ id: String, of share: StoredShare.ID) throws(CloudError)
 
-    /// Returns the zones of other owners in which an account takes part, or took part, by the account's own rows: see
-    /// ``noteSharedZone(_:for:)``. They are sorted by the owner and the number. A zone may be among them in which no participant is the
-    /// account's any more.
+    /// Returns the zones of other owners in which an account takes part or took part, sorted by owner and number. They come from
+    /// the account's own rows (``noteSharedZone(_:for:)``), so the account may no longer be a participant of some zones.
     func sharedZones(of user: String) throws(CloudError) -> [StoredZone.ID]
     /// Records among an account's rows that it takes part in a share of another owner's zone. Doing so again changes nothing.
     func noteSharedZone(_ zone: StoredZone.ID, for user: String) throws(CloudError)
 
     // Links
 
-    /// Returns the owner of the share to which a link leads, by ``StoredLink/digest``; `nil` where there is no such link. It is the one
-    /// look-up of a request without an owner: whoever has a link knows nothing else.
+    /// Returns the owner of the share to which a link leads, by ``StoredLink/digest``; `nil` where there is no such link. It is
+    /// the only look-up without an owner: a client that has a link knows nothing else.
     func ownerOfLink(_ digest: Data) throws(CloudError) -> String?
     /// Returns an owner's link by ``StoredLink/digest``.
     func link(_ digest: Data, of owner: String) throws(CloudError) -> StoredLink?
@@ -80,15 +80,15 @@ public protocol SharingTransaction {
 
     // Assets
 
-    /// Records that a participant has uploaded one of the owner's assets: the participant's records may name it. Doing so again changes
-    /// nothing.
+    /// Records that a participant has uploaded one of the owner's assets, so that the participant's records may name it. Doing so
+    /// again changes nothing.
     func noteUpload(_ digest: String, owner: String, by user: String) throws(CloudError)
     /// Returns those of the digests that a user has uploaded for an owner.
     func uploads(_ digests: Set<String>, owner: String, by user: String) throws(CloudError) -> Set<String>
     /// Returns those of the digests that records of a zone name. With `shares`, only records count that one of these shares covers.
     func named(_ digests: Set<String>, in zone: StoredZone.ID, shares: [StoredShare.ID]?) throws(CloudError) -> Set<String>
 
-    // What was done
+    // The audit of sharing
 
     /// Returns the time of the newest entry of an owner's zones; `nil` where there is none. The engine gives each entry a later time.
     func lastAuditTime(of owner: String) throws(CloudError) -> Int64?
@@ -126,7 +126,7 @@ public struct StoredShare: Hashable, Sendable {
     public let root: String?
     /// The title that participants see, as `CKShare.SystemFieldKey.title`.
     public var title: String?
-    /// What everybody who has the link may do, as `CKShare.publicPermission`.
+    /// The permission of everybody who has the link, as `CKShare.publicPermission`.
     public var publicPermission: ShareParticipant.Permission
     /// The last change of the share or of the hierarchy that it covers.
     public var touched: Int64

@@ -7,7 +7,7 @@ public struct ExpectedReads: Sendable {
     public let place: StoredZone.Place
     /// The names of records, in the order in which they are asked for.
     public let names: [String]
-    /// Whose request it is.
+    /// The user record name of the account that sends the request.
     public let user: String
     /// The request's client token.
     public let token: String?

@@ -43,16 +43,17 @@ public protocol CloudStorage: Sendable {
         owners: WrittenOwners, _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
-    /// As ``write(owners:_:)``, for a body that begins with some reads. A storage over a network does these with its locks; others take no
-    /// notice of them, as the default implementation does.
+    /// As ``write(owners:_:)``, for a body that begins with known reads. A storage over a network reads them together with its
+    /// locks. Others ignore them, as the default implementation does.
     func write<Answer: Sendable>(
         owners: WrittenOwners, expecting reads: ExpectedReads?,
         _ body: @escaping @Sendable (any CloudTransaction) throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer
 
-    /// Claims the turn to look for contents of assets that nobody needs. Of servers that share the rows, one has it at a time, and in each period
-    /// one turn begins. A turn that was not ended, nor renewed for ``SweepClaim/patience``, goes on at the server that claims it next. The
-    /// default implementation returns a new turn: nobody else is there.
+    /// Claims a turn to sweep: to remove contents of assets that nothing needs. Of the servers that share the rows, one has the
+    /// turn at a time, and one turn begins in each period. A turn that its server neither ends nor renews for
+    /// ``SweepClaim/patience`` passes to the server that claims it next. The default implementation returns a new turn, since no
+    /// other server shares the rows.
     ///
     /// - Returns: `nil` where it is not the caller's turn.
     func claimSweep(every period: Duration) async throws(CloudError) -> SweepClaim?
@@ -60,16 +61,17 @@ public protocol CloudStorage: Sendable {
     ///
     /// - Returns: The claim to renew next; `nil` where another server has the turn.
     func renewSweep(_ claim: SweepClaim) async throws(CloudError) -> SweepClaim?
-    /// Ends a turn: the next one begins with the first owner, a period after this one began. Does nothing where another server has it, as the
-    /// default implementation does.
+    /// Ends a turn. The next turn begins with the first owner, a period after this one began. Does nothing where another server
+    /// has the turn, and in the default implementation.
     func endSweep(_ claim: SweepClaim) async throws(CloudError)
 
-    /// Has the bytes of deleted rows be in no log of the storage, as far as nothing is in the way; the default implementation does nothing.
+    /// Removes the bytes of deleted rows from the storage's log, unless something prevents it. The default implementation does
+    /// nothing.
     func emptyLog() async
 
-    /// Reads a zone and some of its records, together with what other calls read. The rules of ``read(_:)`` hold.
+    /// Reads a zone and some of its records, together with the reads of other calls. The rules of ``read(_:)`` hold.
     ///
-    /// A storage over a network so has a round trip for many calls. Others return `nil`, as the default implementation does.
+    /// So a storage over a network needs one round trip for many calls. Others return `nil`, as the default implementation does.
     ///
     /// - Parameter body: Runs over the zone and the records, and nothing else.
     /// - Returns: `nil` where the storage can't do so, or the body needs other rows: then the engine calls ``read(_:)``.
@@ -163,12 +165,12 @@ public protocol CloudTransaction: SharingTransaction, IncarnationTransaction, Da
     func add(_ removal: StoredRemoval) throws(CloudError)
     /// Returns an owner's removal that was added first.
     func nextRemoval(of owner: String) throws(CloudError) -> StoredRemoval?
-    /// Returns the owner of a removal, of one that was added first where that is known; `nil` where there is none. Looks at all owners,
+    /// Returns the owner of a removal, of the oldest one if the storage knows it; `nil` where there is none. Looks at all owners,
     /// for the task that does removals.
     func ownerOfNextRemoval() throws(CloudError) -> String?
     /// Returns the removals of a zone, in the order in which they were added.
     func removals(in zone: StoredZone.ID) throws(CloudError) -> [StoredRemoval]
-    /// Removes a removal of which nothing is left to do.
+    /// Removes a removal that is complete.
     func endRemoval(_ removal: StoredRemoval) throws(CloudError)
 
     /// Replaces the values under which all records of a type are found, in all zones of all owners. Tombstones are left out, and a record for which

@@ -38,7 +38,7 @@ public struct IndexQuery: Hashable, Sendable {
         case greaterOrEqual = ">="
     }
 
-    /// What a record has to meet. A record without a value meets no comparison, and so the negation of each.
+    /// A condition on records. A record without a value meets no comparison, and so the negation of each.
     public indirect enum Condition: Hashable, Sendable {
         /// One of the record's values compares so.
         case compare(Key, Comparison, IndexValue)
@@ -56,7 +56,7 @@ public struct IndexQuery: Hashable, Sendable {
 
     /// An order of records.
     public struct Order: Hashable, Sendable {
-        /// What records are ordered by: of several values of an index, the least.
+        /// The index by which records are ordered. Of several values of a record, the least counts.
         public var key: Key
         /// Whether the least value comes first.
         public var isAscending: Bool
@@ -70,7 +70,7 @@ public struct IndexQuery: Hashable, Sendable {
     public struct Bound: Hashable, Sendable {
         /// How the value compares.
         public let comparison: Comparison
-        /// What it is compared with.
+        /// The value of the comparison's other side.
         public let value: IndexValue
     }
 
@@ -108,7 +108,7 @@ public struct IndexQuery: Hashable, Sendable {
         }
     }
 
-    /// The place behind which a part goes on; `nil` where all of the part is behind ``after``.
+    /// The place after which the walk of a part continues; `nil` where the whole part comes after ``after``.
     package func place(in part: WalkedPart) -> Place? {
         guard let after else { return nil }
         return (after.values.first.flatMap { $0 } != nil) == (part == .values) ? after : nil
@@ -122,7 +122,7 @@ public struct IndexQuery: Hashable, Sendable {
         case withoutValue
     }
 
-    /// The first text, by the order of bytes, behind all texts that begin with `text`; `nil` where there is none.
+    /// The first text, by the order of bytes, after all texts that begin with `text`; `nil` where there is none.
     ///
     /// In UTF-8, bytes come in the order of the code points.
     package static func end(of text: String) -> String? {

@@ -9,7 +9,7 @@ package enum StoredAnswer {
     package static func size(_ answer: Data, token: String) -> Int64 { overhead + Int64(answer.count + token.utf8.count) }
 }
 
-/// When answers end: those that are older than a request may be when it is sent again, but for the newest of each user.
+/// The age at which replies end. Replies older than any repeated request can be end, except each user's newest ones.
 ///
 /// The newest stay, because clocks jump: where a clock is set a year ahead between a request and its repetition, the answer seems to be a year
 /// old. They are the newest by the order in which they were stored. A device repeats its last request; 32 devices can do so at once.

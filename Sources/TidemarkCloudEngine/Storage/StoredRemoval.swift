@@ -1,6 +1,6 @@
 /// A removal that continues after the request that began it, in further transactions.
 public struct StoredRemoval: Hashable, Sendable {
-    /// What is to be removed. The raw values are stored.
+    /// The kinds of removals. The raw values are stored.
     public enum Kind: Int, Sendable {
         /// Records with a `deleteSelf` reference to the target are deleted.
         case dependents = 1
@@ -12,9 +12,9 @@ public struct StoredRemoval: Hashable, Sendable {
 
     /// Unique among the owner's removals; 0 before it is saved.
     public var id: Int64 = 0
-    /// The zone.
+    /// The zone of the target.
     public let zone: StoredZone.ID
-    /// What is to be removed.
+    /// The kind of the removal.
     public let kind: Kind
     /// The name of the record that was deleted; empty for a zone.
     public let target: String

@@ -52,10 +52,10 @@ public struct StoredZone: Hashable, Sendable {
     public var made: Int64
     /// The last change in the zone, or of what is shared of it.
     public var changed: Int64
-    /// What of the zone is shared.
+    /// Whether the zone has shares, and of which kind.
     public var sharing: Sharing
 
-    /// What of a zone is shared. The raw values are stored.
+    /// The kinds of shares that a zone has. The raw values are stored.
     public enum Sharing: Int, Sendable {
         /// The zone has no share.
         case nothing = 0

@@ -2,7 +2,7 @@ package import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// Whose subscriptions they are, and in which database.
+/// The account that has subscribed, and the database.
 package struct SubscriptionOwner: Hashable, Sendable {
     package let account: String
     package let container: String
@@ -16,7 +16,7 @@ package struct SubscriptionOwner: Hashable, Sendable {
 
 /// A row of a subscription.
 package struct StoredSubscription: Hashable, Sendable {
-    /// Where the changes are that a subscription is for.
+    /// The place of the changes that a subscription is for.
     package struct Place: Hashable, Sendable {
         /// The user record name of the zone's owner; empty in the public database.
         package let zoneOwner: String
@@ -33,7 +33,7 @@ package struct StoredSubscription: Hashable, Sendable {
     package let owner: SubscriptionOwner
     /// Unique for the owner.
     package let id: String
-    /// `nil` where nothing can change that it is for.
+    /// The place of the changes; `nil` for a subscription to what can't change.
     package let place: Place?
     /// The subscription, as the rules write it.
     package let content: Data
@@ -43,7 +43,7 @@ package struct StoredSubscription: Hashable, Sendable {
     }
 }
 
-/// Where an account is notified.
+/// A device on which an account is notified.
 package struct NotifiedDevice: Hashable, Codable, Sendable {
     package let token: String
     package let account: String
@@ -71,11 +71,11 @@ package struct ChangedZone: Hashable, Sendable {
         (self.owner, self.zone) = (owner, zone)
     }
 
-    /// The scopes of the databases in which somebody sees the zone.
+    /// The scopes of the databases in which clients see the zone.
     package var scopes: [DatabaseScope] { isPublic ? [.public] : [.private, .shared] }
 }
 
-/// Stores who has subscribed to what, and where they are notified, as rows.
+/// Stores subscriptions and the devices to notify, as rows.
 ///
 /// All calls may come from any task, several at a time. What a call has written is durable when it returns. Calls throw `CloudError`
 /// `zoneBusy` or `serviceUnavailable` where the storage can't be asked for the moment, and `internalError` where it fails.
@@ -91,7 +91,7 @@ package protocol SubscriptionStorage: Sendable {
     func save(_ subscription: StoredSubscription, most: Int) async throws(CloudError) -> Bool
     /// - Returns: Whether there was one. Of several calls at once, one gets `true`.
     func remove(_ id: String, of owner: SubscriptionOwner) async throws(CloudError) -> Bool
-    /// Returns whether anybody may have subscribed to changes in a zone. It asks memory only, and returns at once.
+    /// Returns whether an account may have subscribed to changes in a zone. It asks memory only, and returns at once.
     func mayConcern(_ zone: ChangedZone) -> Bool
     /// Returns the subscriptions to changes in a zone.
     ///
@@ -116,7 +116,8 @@ package protocol SubscriptionStorage: Sendable {
     func removeAccount(_ account: String) async throws(CloudError)
 }
 
-/// Where an account fetches the notifications for one of its devices. A token alone opens none: another account may name the same one.
+/// The place where an account fetches one device's notifications. The token alone does not open it, since another account may
+/// name the same token.
 package struct NotificationBox: Hashable, Sendable {
     package let account: String
     package let token: String
@@ -124,7 +125,7 @@ package struct NotificationBox: Hashable, Sendable {
     package init(account: String, token: String) { (self.account, self.token) = (account, token) }
 }
 
-/// How much is kept of notifications that nobody has fetched.
+/// Limits for notifications that no device has fetched.
 package struct NotificationLimits: Sendable {
     package var framesOfBox = 100
     /// Bytes of one box, of all boxes of an account, and of all that a process keeps in memory.
@@ -140,13 +141,14 @@ package struct NotificationLimits: Sendable {
     package static func cost(_ frame: [UInt8]) -> Int { frame.count + 128 }
 }
 
-/// Keeps notifications until devices fetch them: one for each wait. A device waits once; what it began before ends then, with nothing.
+/// Keeps notifications until devices fetch them, one for each wait. A device has one wait at a time: a new wait ends an earlier
+/// one, which gets nothing.
 ///
 /// A notification is a hint to look, and not the change itself: what can't be kept is dropped.
 package protocol NotificationStorage: Sendable {
     /// Adds a notification. Where there is no room in the box, its oldest ones go.
     func put(_ frame: [UInt8], for box: NotificationBox) async throws(CloudError)
-    /// Gives back what was taken and reached nobody.
+    /// Gives back a notification that was taken and has reached no device.
     func putBack(_ frame: [UInt8], for box: NotificationBox) async throws(CloudError)
     /// Waits for the next notification, and takes it; `nil` when the task is cancelled, or the device waits again, before there is one.
     func take(for box: NotificationBox) async throws(CloudError) -> [UInt8]?

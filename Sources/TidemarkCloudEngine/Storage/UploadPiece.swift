@@ -5,8 +5,9 @@ package import TidemarkCloud
 package enum UploadPiece {
     /// Returns what a piece adds to an upload: its bytes behind those that are there.
     ///
-    /// A client that has had no answer asks how far the upload has come, and sends the piece again. The first one may arrive in between, by
-    /// another server. What the piece repeats is skipped, unread: the digest of the whole says in the end whether all bytes are right.
+    /// A client without a reply asks how much of the upload has arrived, and sends the piece again. The first copy may arrive
+    /// meanwhile, through another server. Repeated bytes are skipped unread: the digest of the whole content shows in the end
+    /// whether all bytes are right.
     ///
     /// - Parameters:
     ///   - offset: Where the piece begins.

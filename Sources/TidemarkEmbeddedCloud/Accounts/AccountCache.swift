@@ -4,7 +4,7 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// Accounts as they were last asked for, and always as the file has them: every request asks for the one that makes it.
+/// Caches accounts, and always returns what the file has: every request reads the account that sends it.
 final class AccountCache: Sendable {
     private struct State {
         var version: Int64?
@@ -16,22 +16,22 @@ final class AccountCache: Sendable {
 
     init(_ connection: DatabaseQueue) { self.connection = connection }
 
-    /// Another one whenever something was committed.
+    /// Returns a number that is another one after each commit.
     func version() throws -> Int64 {
         try state.withLock { _ in
             try connection.unsafeRead { db in try Int64.fetchOne(try db.cachedStatement(sql: "PRAGMA data_version")) ?? 0 }
         }
     }
 
-    /// The account of that identifier, which is fetched if nobody has asked for it since something was last changed.
+    /// Returns the account of an identifier, and fetches it if anything was committed since it was cached.
     ///
-    /// It takes some microseconds in the thread that calls.
+    /// It takes some microseconds on the calling thread.
     func account(
         _ id: String, _ fetch: (Database, String) throws -> StoredAccount?
     ) throws -> StoredAccount? {
         try state.withLock { state in
             try connection.unsafeRead { db in
-                // Read before the account: what is committed in between is looked at the next time.
+                // Read before the account, so that what is committed in between is noticed the next time.
                 let version = try Int64.fetchOne(try db.cachedStatement(sql: "PRAGMA data_version"))
                 if version != state.version { state = State(version: version) }
                 if let known = state.accounts[id] { return known }

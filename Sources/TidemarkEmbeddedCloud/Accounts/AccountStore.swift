@@ -24,15 +24,15 @@ actor AccountStore: AccountStorage {
         cache = nil
     }
 
-    /// Makes identifiers that follow from the address, so that a simulation that is repeated gives the same results: change tags depend
-    /// on them.
+    /// Makes an identifier from an address, so that a repeated simulation gives the same results: change tags depend on
+    /// identifiers.
     static func repeatedID(_ address: String) -> String {
         let digits = AssetDigest.asset(of: Data(address.utf8)).digest
         return "\(digits.prefix(8))-\(digits.dropFirst(8).prefix(4))-4\(digits.dropFirst(12).prefix(3))-8"
             + "\(digits.dropFirst(15).prefix(3))-\(digits.dropFirst(18).prefix(12))"
     }
 
-    /// How messages call the database.
+    /// The name of the database in messages.
     private static let file = "accounts.sqlite"
     /// "TidA". Format 2 is the oldest that was frozen.
     package static let migrations = FormatMigrations(applicationID: 0x5469_6441, oldest: 2)
@@ -42,7 +42,7 @@ actor AccountStore: AccountStorage {
             status TEXT NOT NULL, discoverable INTEGER NOT NULL DEFAULT 0) STRICT, WITHOUT ROWID;
         """
 
-    /// Gives a file that was made before a column the column: nobody in it can be found.
+    /// Adds the column to a file from before it. The people in such a file can't be found by others.
     private static func complete(_ database: SharedDatabase) throws {
         func isComplete(_ db: Database) throws -> Bool {
             try db.columns(in: "accounts").contains { $0.name == "discoverable" }
@@ -129,7 +129,7 @@ actor AccountStore: AccountStorage {
 
     func account(userRecordName name: String, in container: String) throws(CloudError) -> StoredAccount? {
         if let id = users[container]?[name] { return try found("id", id) }
-        // A name can't be led back to its account: all that came since are tried, once.
+        // A user record name does not lead back to its account, so the names of all accounts added since are computed, once.
         let version = try cache.map { cache throws(CloudError) in
             do { return try cache.version() } catch { throw CloudError(storage: error, of: Self.file) }
         }
@@ -145,9 +145,9 @@ actor AccountStore: AccountStorage {
         return try users[container]?[name].flatMap { id throws(CloudError) in try found("id", id) }
     }
 
-    /// By container, the accounts by their user record names; those that are gone, too.
+    /// For each container, the accounts by their user record names, removed accounts among them.
     private var users: [String: [String: String]] = [:]
-    /// By container, the version of the file whose accounts are all among them.
+    /// For each container, the version of the file whose accounts are all in ``users``.
     private var searched: [String: Int64] = [:]
 
     func accounts() throws(CloudError) -> [StoredAccount] {
@@ -183,7 +183,7 @@ actor AccountStore: AccountStorage {
         let statement = try db.cachedStatement(
             sql: "SELECT id, email, phone, name, quota, status, discoverable FROM accounts WHERE \(column) = ?")
         return try Row.fetchOne(statement, arguments: [value]).map { row in
-            // A name that can't be read counts as missing: the account is of use without it.
+            // A name that can't be read counts as missing, since the account is usable without it.
             let name: String? = try row.decode(atIndex: 3)
             return try StoredAccount(
                 id: row.decode(atIndex: 0), email: row.decode(atIndex: 1), phone: row.decode(atIndex: 2),

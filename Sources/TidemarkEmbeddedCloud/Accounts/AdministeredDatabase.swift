@@ -3,10 +3,10 @@ package import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkModel
 
-/// A database of a container as those see it who administer the cloud: the private and shared databases of an account, whether or not the
-/// account can be used, and the public database with the right to change all of its records.
+/// A database of a container, for administrators of the cloud: the private or shared database of an account, even if the account
+/// can't be used, or the public database with the right to change all of its records.
 ///
-/// Who may administer what is decided by the caller.
+/// The program that makes one decides who may administer what.
 package struct AdministeredDatabase: Sendable {
     private let container: CloudContainer
     private let caller: CloudEngine.Caller
@@ -34,7 +34,7 @@ package struct AdministeredDatabase: Sendable {
         return try await container.engine.shares(in: zone, caller)
     }
 
-    /// Returns the links to a share, without what gives access.
+    /// Returns the links to a share, without their tokens.
     ///
     /// - Throws: `CloudError` `unknownItem`; `permissionFailure` where the account may not invite.
     package func links(to share: CloudRecordID) async throws(CloudError) -> [StoredLink] {
@@ -65,8 +65,8 @@ package struct AdministeredDatabase: Sendable {
         return try found.get()
     }
 
-    /// Returns who has changed records last, and when, by their names. Records that are not there are left out; of damaged ones only the
-    /// names are known.
+    /// Returns by name who last changed each record, and when. Missing records are left out. Of damaged records only the names
+    /// are returned.
     ///
     /// - Throws: `CloudError` `zoneNotFound`.
     package func modifications(
@@ -91,8 +91,8 @@ package struct AdministeredDatabase: Sendable {
 
     /// Changes a record.
     ///
-    /// - Returns: The record as it is now; `nil` for one that was deleted.
-    /// - Throws: What the operation failed with, among it `CloudError` `serverRecordChanged` with the record that is there.
+    /// - Returns: The changed record; `nil` for a deletion.
+    /// - Throws: The error of the operation, such as `CloudError` `serverRecordChanged` with the present record.
     package func modify(_ operation: RecordOperation, in zone: CloudZoneID) async throws(CloudError) -> CloudRecord? {
         let (outcomes, isUnfinished) = try await container.engine.modify(
             ModifyRecordsRequest(zone: zone, operations: [operation]), container.assetStorage, caller)
@@ -116,14 +116,14 @@ package struct AdministeredDatabase: Sendable {
         try await container.engine.download(asset, in: zone, from: offset, count: count, container.assetStorage, caller)
     }
 
-    /// Stores a content, piece by piece, for a record that names it then.
+    /// Stores a content, piece by piece, for a record that will name it.
     ///
     /// - Throws: As ``EmbeddedDatabase/upload(_:of:at:in:)``.
     package func upload(_ contents: Data, in zone: CloudZoneID) async throws(CloudError) -> CloudAsset {
         var digest = AssetDigest()
         digest.update([UInt8](contents))
         let (asset, engine) = (digest.finish(), container.engine)
-        // What is there is not sent again, and what was begun is gone on with.
+        // A content that exists is not sent again, and an upload that was begun continues.
         guard
             var sent = try await engine.missingAssets([asset], in: zone, container.assetStorage, caller)[asset]
         else { return asset }
@@ -143,7 +143,7 @@ extension EmbeddedCloud {
     /// Returns a database for administration.
     ///
     /// - Parameters:
-    ///   - account: Whose private or shared database; for the public one, who changes its records.
+    ///   - account: The account of a private or shared database; for the public database, the account that changes its records.
     /// - Throws: `CloudError` `invalidArguments`, `zoneBusy`, `serviceUnavailable`, `internalError`.
     package func administeredDatabase(
         _ scope: DatabaseScope, of container: String, environment: StoreEnvironment, account: StoredAccount?
@@ -155,7 +155,7 @@ extension EmbeddedCloud {
         return AdministeredDatabase(opened, caller)
     }
 
-    /// Counts what a container has of all owners. O(records + assets).
+    /// Counts the rows of a container, of all owners together. O(records + assets).
     package func totals(of container: String, environment: StoreEnvironment) async throws(CloudError) -> StoredTotals {
         try await openedContainer(container, environment).engine.storage.read { rows throws(CloudError) in try rows.totals() }
     }
@@ -165,7 +165,7 @@ extension EmbeddedCloud {
         try await openedContainer(container, environment).engine.storage.read { rows throws(CloudError) in try rows.allUsed() }
     }
 
-    /// Whether a container was made in an environment: whatever asks for one that was not makes it.
+    /// Returns whether a container exists in an environment. Most other functions make a container that does not exist.
     package func hasContainer(_ name: String, _ environment: StoreEnvironment) async throws(CloudError) -> Bool {
         try await containers().contains { $0 == name && $1 == environment }
     }

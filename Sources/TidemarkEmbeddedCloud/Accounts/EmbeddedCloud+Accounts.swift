@@ -4,7 +4,7 @@ public import TidemarkModel
 
 /// The accounts of a cloud.
 extension EmbeddedCloud {
-    /// Checks that an account can have an address, and a container a name. Nothing is made.
+    /// Checks that an account can have an address, and that a container can have a name. Makes neither.
     ///
     /// - Throws: `CloudError` `invalidArguments`.
     public static func check(email: String, container: String) throws(CloudError) {
@@ -60,7 +60,7 @@ extension EmbeddedCloud {
         try await accounts.remove(account)
     }
 
-    /// Whether there is no account in it.
+    /// Returns whether the cloud has no account.
     package func isUnused() async throws(CloudError) -> Bool { try await accounts.isEmpty() }
 
     /// Changes an account's phone number, name, quota, status, and whether others can find it. The account is identified by
@@ -70,9 +70,9 @@ extension EmbeddedCloud {
     ///   `internalError`.
     public func update(_ account: StoredAccount) async throws(CloudError) { try await accounts.update(account) }
 
-    /// Changes some of an account, but not its address, and keeps what others change at the same time.
+    /// Changes a part of an account, except its address, and keeps what others change at the same time.
     ///
-    /// - Parameter change: Is called with the account as it is, again where it was changed meanwhile.
+    /// - Parameter change: Changes the account. It is called again, with the newest account, where another writer was faster.
     /// - Returns: The account before and after; `nil` where there is none.
     /// - Throws: As ``update(_:)``.
     package func update(

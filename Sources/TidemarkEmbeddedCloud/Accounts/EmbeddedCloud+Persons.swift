@@ -3,18 +3,18 @@ package import TidemarkCloud
 package import TidemarkCloudEngine
 package import TidemarkModel
 
-/// All that a cloud has of one person: to hand it out to them, and to remove it.
+/// Exports and removes everything that a cloud has of one person.
 extension EmbeddedCloud {
-    /// A part of what is stored for an account.
+    /// An item that is stored for an account.
     package enum StoredItem: Sendable {
         case record(CloudRecord)
-        /// A share of the account, or one in which it takes part.
+        /// A share of the account's own, or one in which it takes part.
         case share(CloudShare)
-        /// What can't be read because it is damaged: a record, or the shares of a zone, or a zone with its records.
+        /// An item that is damaged and can't be read: a record, the shares of a zone, or a zone with its records.
         case damaged(CloudError)
     }
 
-    /// Where a part is stored.
+    /// The place where an item is stored.
     package struct StoredPlace: Hashable, Sendable {
         package let container: String
         package let environment: StoreEnvironment
@@ -22,7 +22,7 @@ extension EmbeddedCloud {
         package let zone: CloudZoneID
     }
 
-    /// Counts what was removed.
+    /// Counts of what was removed with an account.
     package struct Removed: Hashable, Sendable, Encodable {
         package var records = 0
         package var zones = 0
@@ -32,24 +32,24 @@ extension EmbeddedCloud {
         package init() {}
     }
 
-    /// Counts what goes with an account.
+    /// Counts of what an account has, and what would be removed with it.
     package struct Holdings: Hashable, Sendable {
         /// Records of the account's private databases, without shares.
         package var records = 0
         /// Shares of the account.
         package var shares = 0
-        /// Accounts that take part in these shares, of each container.
+        /// The accounts that take part in these shares, counted once for each container.
         package var participants = 0
 
         package init() {}
     }
 
-    /// Counts what the private databases of an account have, and who takes part in its shares. Zones that are damaged are left out.
+    /// Counts the content of an account's private databases, and the participants of its shares. Damaged zones are left out.
     ///
     /// - Complexity: O(private records of the account).
     package func holdings(of account: StoredAccount) async throws(CloudError) -> Holdings {
         var holdings = Holdings()
-        // By containers: who takes part in both environments is one.
+        // By container: an account that takes part in both environments counts once.
         var participants: [String: Set<String>] = [:]
         for (name, environment) in try await containers() {
             let engine = try await openedContainer(name, environment).engine
@@ -76,8 +76,9 @@ extension EmbeddedCloud {
         return holdings
     }
 
-    /// Visits all that is stored for an account: its private records and shares, its public records, and the shares of others in which it takes
-    /// part, whose records are not its own. The account need not be available. Damage is an item, and the rest is visited all the same.
+    /// Visits everything that is stored for an account: its private records and shares, its public records, and the shares of
+    /// others in which it takes part. Records of these others are not visited. The account need not be available. Damage is an
+    /// item, too, and the visit continues.
     ///
     /// - Complexity: O(records of the account, and public records).
     package func forEachItem(
@@ -89,7 +90,7 @@ extension EmbeddedCloud {
                 let caller = caller(account, scope, in: name)
                 for zone in try await zones(engine, caller) {
                     let place = StoredPlace(container: name, environment: environment, scope: scope, zone: zone)
-                    // What the body throws ends it, whatever it is.
+                    // An error that the body throws ends the visit.
                     var after: Int64? = scope == .shared ? nil : -1
                     while let from = after {
                         let result = await Result.catching { () async throws(CloudError) in
@@ -114,7 +115,7 @@ extension EmbeddedCloud {
                     let damaged = await Result.catching { () async throws(CloudError) in
                         try await engine.damagedShares(in: zone, caller)
                     }
-                    // Of a zone that is damaged itself that is told above.
+                    // The damage of a zone itself was visited above.
                     for error in try damaged.undamaged ?? [] { try await body(place, .damaged(error)) }
                 }
             }
@@ -138,10 +139,11 @@ extension EmbeddedCloud {
         }
     }
 
-    /// Removes an account and all that is stored for it: its zones with records, shares and assets, its public records, and its part in the
-    /// shares of others. What is left are names of deleted records and zones, which devices have to hear of, under a name that leads to nobody.
+    /// Removes an account and everything that is stored for it: its zones with records, shares and assets, its public records,
+    /// and its participation in other shares. The names of deleted records and zones stay, because devices have to hear of them.
+    /// They belong to a user record name that leads to no account.
     ///
-    /// When it fails midway, it goes on when it is called again.
+    /// After a failure, call it again to continue.
     package func removeWithData(_ account: StoredAccount) async throws(CloudError) -> Removed {
         var removed = Removed()
         for (name, environment) in try await containers() {
@@ -171,9 +173,9 @@ extension EmbeddedCloud {
                     removed.zones += 1
                 }
             }
-            // Large zones, and records with many dependents, go in steps.
+            // Large zones, and records with many dependents, are removed in steps.
             while try await engine.removeNext(assetStorage) {}
-            // They name records.
+            // The replies name records.
             let user = Self.userRecordName(account.id, in: name)
             try await engine.storage.write(owners: [user]) { rows throws(CloudError) in try rows.removeAnswers(of: user) }
             container.notifier.post()
@@ -182,7 +184,8 @@ extension EmbeddedCloud {
         return removed
     }
 
-    /// Deletes the account's records of a zone that stays; an administrator's caller all of the public database.
+    /// Deletes the account's records of a zone that stays. With an administrator's caller, deletes all records of the public
+    /// database.
     func removeRecords(
         in zone: CloudZoneID, _ engine: CloudEngine, _ assetStorage: any AssetStorage, _ caller: CloudEngine.Caller
     ) async throws(CloudError) -> Int {
@@ -217,10 +220,10 @@ extension EmbeddedCloud {
 }
 
 extension CloudEngine {
-    /// Reads some records of a zone in the order of their changes: of the public database those that the caller has made, and all for an
-    /// administrator.
+    /// Reads some records of a zone in the order of their changes. In the public database these are the caller's own records, or
+    /// all for an administrator.
     ///
-    /// - Returns: The records, those that are damaged without what they hold, and after which change to go on; `nil` at the end.
+    /// - Returns: The records, damaged records without their content, and the change after which to continue; `nil` at the end.
     func page(
         of id: CloudZoneID, after change: Int64, _ caller: Caller
     ) async throws(CloudError) -> (records: [CloudRecord], damaged: [CloudRecord], last: Int64?) {
@@ -253,7 +256,7 @@ extension Result where Failure == CloudError {
         }
     }
 
-    /// The value; `nil` where what was asked for is damaged.
+    /// The value; `nil` where the result is an error of damage. Other errors are thrown.
     fileprivate var undamaged: Success? {
         get throws(CloudError) {
             switch self {

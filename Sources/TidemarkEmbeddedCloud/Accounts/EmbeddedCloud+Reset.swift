@@ -3,9 +3,9 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 extension EmbeddedCloud {
-    /// Removes all that a container has in development, of everybody, and makes its schema that of production.
+    /// Removes everything that a container has in development, of all accounts, and replaces its schema by production's.
     ///
-    /// When it fails midway, it goes on when it is called again. Devices remove their copies with their next synchronisation.
+    /// After a failure, call it again to continue. Devices remove their copies with their next synchronisation.
     ///
     /// - Throws: `CloudError` `zoneBusy`, `serviceUnavailable`, `internalError`.
     /// - Complexity: O(accounts + records).
@@ -31,7 +31,7 @@ extension EmbeddedCloud {
         var administrator = CloudEngine.Caller(user: "_administrator", scope: .public, quota: .max, account: nil)
         administrator.isAdministrator = true
         removed.records += try await removeRecords(in: .default, engine, assetStorage, administrator)
-        // Large zones, and records with many dependents, go in steps.
+        // Large zones, and records with many dependents, are removed in steps.
         while try await engine.removeNext(assetStorage) {}
         try await engine.reset(to: production)
         container.notifier.post()

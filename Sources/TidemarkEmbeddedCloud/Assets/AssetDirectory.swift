@@ -4,18 +4,19 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// The contents of assets in a cloud: files named by their SHA-256, each owner's in a folder of their own.
+/// Stores contents of assets in files named by their SHA-256. Each owner has a folder.
 ///
-/// A content is in its place when all of it is there, checked and durable. Pieces of uploads lie in a folder beside, and uploads go on there.
+/// A file has its final name only when the content is complete, checked and durable. Unfinished uploads are in a folder beside
+/// the contents.
 ///
-/// Its work runs on a thread of its own: hashing, waiting for another process and making durable take their time.
+/// The actor has a thread of its own, because hashing, waiting for other processes and making files durable take time.
 actor AssetDirectory: AssetStorage {
     private nonisolated let executor = StoreExecutor(label: "tidemark.assets")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private nonisolated let root: URL
-    /// Held while a backup is made: no content goes meanwhile.
+    /// Held while a backup is made. No content is removed meanwhile.
     private nonisolated let backupLock: URL?
-    /// The directory of several servers that it lies in, which may not be there; `nil` for a folder of a cloud's directory.
+    /// The shared directory that has the folder, which may be unmounted; `nil` for a folder of a cloud's own directory.
     private nonisolated let shared: SharedAssetDirectory?
 
     init(_ folder: URL, backupLock: URL? = nil, in shared: SharedAssetDirectory? = nil) {
@@ -27,7 +28,7 @@ actor AssetDirectory: AssetStorage {
         if let shared { try shared.make(folder) } else { try Folder.make(folder, mode: 0o700) }
     }
 
-    /// The error of a storing that has failed, which is that of the directory where that has gone meanwhile.
+    /// Returns the error of a failed write: the directory's error if the directory has disappeared meanwhile.
     private func failure(storing error: any Error) -> CloudError {
         do throws(CloudError) {
             try shared?.check()
@@ -37,7 +38,7 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// - Throws: `CloudError` `invalidArguments` for what is no digest.
+    /// - Throws: `CloudError` `invalidArguments` for a malformed digest.
     private nonisolated func place(
         _ asset: CloudAsset, owner: String, by user: String?
     ) throws(CloudError) -> (whole: URL, part: URL) {
@@ -48,21 +49,21 @@ actor AssetDirectory: AssetStorage {
     }
 
     private nonisolated func folder(of owner: String) -> URL {
-        // A user record name; the public database's owner has none.
+        // A user record name; the public database has none.
         root.appendingPathComponent(owner.isEmpty ? "public" : owner, isDirectory: true)
     }
 
-    /// How many bytes there are of an asset that is on its way up.
+    /// Returns the number of bytes of an upload that are stored.
     ///
-    /// - Parameter user: Who sends it, where that is not the owner: nobody goes on with what somebody else has begun, since whoever has sent
-    ///   an asset may read it.
+    /// - Parameter user: The user who uploads, unless it is the owner. A user can't continue another user's upload, since a user
+    ///   who has sent an asset may read it.
     func received(_ asset: CloudAsset, owner: String, by user: String?) throws(CloudError) -> Int64 {
         try shared?.checkOften()
         var status = stat()
         let part = try place(asset, owner: owner, by: user).part
         guard lstat(part.path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return 0 }
         guard asset.size > 0, status.st_size >= asset.size else { return Int64(status.st_size) }
-        // Whoever sent the last piece ended before it was in its place, or is about to put it there.
+        // The writer of the last piece ended before it renamed the file, or is about to rename it.
         let descriptor = open(part.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return 0 }
         defer { close(descriptor) }
@@ -72,7 +73,7 @@ actor AssetDirectory: AssetStorage {
         return 0
     }
 
-    /// Bytes of an owner's assets that are on their way up, but for one; what nobody has gone on with for a week is gone.
+    /// Returns the bytes of an owner's unfinished uploads, except one, and removes uploads without a piece for a week.
     func unfinished(beside asset: CloudAsset?, owner: String, by user: String?) throws(CloudError) -> Int64 {
         try shared?.checkOften()
         var own: String?
@@ -82,7 +83,7 @@ actor AssetDirectory: AssetStorage {
         var sum: Int64 = 0
         for name in try CloudDirectory.names(in: uploads) where name != own {
             let other = uploads.appendingPathComponent(name).path
-            // A piece that is gone has become whole, or was removed, meanwhile.
+            // A file that is missing has become a content, or was removed, meanwhile.
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: other),
                 let modified = attributes[.modificationDate] as? Date, let size = (attributes[.size] as? NSNumber)?.int64Value
             else { continue }
@@ -91,9 +92,9 @@ actor AssetDirectory: AssetStorage {
         return sum
     }
 
-    /// When the last piece of an asset came that is on its way up, in microseconds since 1970 UTC; `nil` where there is none.
+    /// Returns the time of an upload's last piece, in microseconds since 1970 UTC; `nil` where there is no upload.
     func lastPiece(of digest: String, owner: String, by user: String?) -> Int64? {
-        // A text that is no digest is the name of no file; so below.
+        // A malformed digest names no file. The same holds below.
         guard let part = try? place(CloudAsset(digest: digest, size: 0), owner: owner, by: user).part,
             let attributes = try? FileManager.default.attributesOfItem(atPath: part.path),
             let modified = attributes[.modificationDate] as? Date
@@ -101,12 +102,12 @@ actor AssetDirectory: AssetStorage {
         return Int64((modified.timeIntervalSince1970 * 1e6).rounded())
     }
 
-    /// Seconds for which what was begun is kept.
+    /// The seconds for which an unfinished upload is kept after its last piece.
     private static let partAge: TimeInterval = 7 * 86_400
 
-    /// Adds a piece. The last one makes the asset whole.
+    /// Adds a piece to an upload. The last one makes the content complete.
     ///
-    /// - Returns: What there is now, and whether that is all, durable.
+    /// - Returns: The number of bytes that are stored, and whether the content is complete and durable.
     func add(
         _ piece: Data, to asset: CloudAsset, at offset: Int64, owner: String, by user: String?
     ) throws(CloudError) -> (received: Int64, isWhole: Bool) {
@@ -117,13 +118,13 @@ actor AssetDirectory: AssetStorage {
             let descriptor = open(part.path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard descriptor >= 0 else { throw failure("open", part) }
             let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-            // Its descriptor, and with it the lock, stays until the content is in its place.
+            // The descriptor holds the lock until the content has its final name.
             defer { withExtendedLifetime(file) {} }
-            // Two that send the same asset add to it one after the other.
+            // Two requests that send the same asset add their pieces one after the other.
             guard flock(descriptor, LOCK_EX) == 0 else { throw failure("lock", part) }
             var (own, named) = (stat(), stat())
             guard fstat(descriptor, &own) == 0 else { throw failure("look at", part) }
-            // Whoever had the lock may have put the file in its place, or removed it: another upload would be put in its place then.
+            // The last holder of the lock may have renamed or removed the file. Then the path belongs to another upload.
             guard lstat(part.path, &named) == 0, named.st_ino == own.st_ino else {
                 throw UploadPiece.overtaken
             }
@@ -138,14 +139,15 @@ actor AssetDirectory: AssetStorage {
                 guard try append(piece, to: asset, file, part, there) else { return (there + Int64(piece.count), false) }
                 try make(whole.deletingLastPathComponent())
             } catch {
-                // The client has no answer, so the piece does not count: it may come again.
+                // The client gets no reply for the piece, so it does not count and may be sent again.
                 if ftruncate(descriptor, off_t(there)) != 0 { unlink(part.path) }
                 throw error
             }
-            // Over a network the file may be in its place although this fails, and is not to be cut off there.
+            // On a network file system the rename may have happened although it reports an error, so the file must not be
+            // truncated.
             guard rename(part.path, whole.path) == 0 else { throw removing(part, after: failure("put in its place", part)) }
             try Folder(at: whole.deletingLastPathComponent(), followsLink: true).synchronize()
-            // The file system may have gone after the first look: what lies in its place is not stored.
+            // The file system may have disappeared since the first check, and then the content is not stored.
             try shared?.check()
             return (asset.size, true)
         } catch {
@@ -153,9 +155,10 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// Writes a piece behind the bytes of an upload that are there. A whole content is checked and durable then, and another one is removed.
+    /// Writes a piece behind the stored bytes of an upload. A complete content is checked and made durable. One with another
+    /// digest is removed.
     ///
-    /// - Parameter there: How many bytes are there.
+    /// - Parameter there: The number of bytes that are stored.
     /// - Returns: Whether the content is whole.
     private func append(
         _ piece: Data, to asset: CloudAsset, _ file: FileHandle, _ part: URL, _ there: Int64
@@ -169,12 +172,12 @@ actor AssetDirectory: AssetStorage {
             let message = "what was uploaded is not the content of the digest \(asset.digest)"
             throw removing(part, after: CloudError(.assetNotAvailable, message))
         }
-        // The system may have lost bytes of earlier pieces, too, and a later call would not say so.
+        // The system may also have lost bytes of earlier pieces, and a later call would not report it.
         guard fsync(file.fileDescriptor) == 0 else { throw removing(part, after: failure("make durable", part)) }
         return true
     }
 
-    /// Removes an upload that can't go on, so that it begins again.
+    /// Removes an upload that can't continue, so that it begins again.
     ///
     /// - Returns: The error.
     private func removing(_ part: URL, after error: CloudError) -> CloudError {
@@ -182,9 +185,9 @@ actor AssetDirectory: AssetStorage {
         return error
     }
 
-    /// Puts a content in its place that has come whole. The caller has hashed it.
+    /// Moves a complete content, which the caller has hashed, to its final name.
     ///
-    /// One of the same digest that is there already is the same.
+    /// It may replace a content, which has the same digest and so the same bytes.
     func adopt(_ file: URL, as asset: CloudAsset, owner: String) throws(CloudError) {
         let whole = try place(asset, owner: owner, by: nil).whole
         try shared?.check()
@@ -209,11 +212,11 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// Moves a file from another file system: a server's own one has what is on its way to a directory that servers share.
+    /// Copies a file from another file system: a server's own disk has the uploads for a directory that servers share.
     private func copy(_ file: URL, to whole: URL, of owner: String) throws {
         let uploads = folder(of: owner).appendingPathComponent("uploads", isDirectory: true)
         try make(uploads)
-        // One that a server leaves behind that ends meanwhile goes with the uploads that nobody goes on with.
+        // If the server ends meanwhile, the copy is removed with the abandoned uploads.
         let new = uploads.appendingPathComponent("\(whole.lastPathComponent)-\(UUID().uuidString)")
         defer { unlink(new.path) }
         do {
@@ -229,7 +232,7 @@ actor AssetDirectory: AssetStorage {
     // Pieces are hashed as they arrive, where one process receives all of them. In a directory that servers share, the whole file is hashed at
     // the end: another server may have written some of the bytes, or removed the file, and a new file may have its inode number.
 
-    /// A content on its way, hashed as far as it has come.
+    /// An upload with the digest of the bytes that have arrived so far.
     private final class Arrival {
         let file: UInt64
         private(set) var count: Int64 = 0
@@ -245,10 +248,10 @@ actor AssetDirectory: AssetStorage {
         func finish() -> CloudAsset? { digest.take()?.finish() }
     }
 
-    /// Of a content whose arrival has made room for others all bytes are hashed at the end.
+    /// An upload that had to leave the cache is hashed as a whole at the end.
     private var arrivals = BoundedCache<String, Arrival>(capacity: 1_000)
 
-    /// What is known of a file that has so many bytes; `nil` when another process has written some of them.
+    /// Returns the cached digest of a file with this many bytes; `nil` if another process has written some of them.
     private func arrival(of part: URL, _ descriptor: Int32, _ there: Int64) throws -> Arrival? {
         guard shared == nil else { return nil }
         var status = stat()
@@ -269,13 +272,13 @@ actor AssetDirectory: AssetStorage {
         return digest.finish()
     }
 
-    /// A piece of an asset that is there whole.
+    /// Returns a piece of a complete content.
     func piece(of asset: CloudAsset, from offset: Int64, count: Int, owner: String) throws(CloudError) -> Data {
         let whole = try place(asset, owner: owner, by: nil).whole
         try shared?.checkOften()
         let descriptor = open(whole.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else {
-            // That a content is missing is said of the right directory alone.
+            // Only the right directory can say that a content is missing.
             try shared?.check()
             throw CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there")
         }
@@ -288,7 +291,7 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// Whether a file of the asset's size is there.
+    /// Returns whether a file of the asset's size exists.
     nonisolated func has(_ asset: CloudAsset, owner: String) -> Bool { (try? isThere(asset, owner: owner)) == true }
 
     nonisolated func remove(_ asset: CloudAsset, owner: String) {
@@ -303,18 +306,19 @@ actor AssetDirectory: AssetStorage {
             unlink(whole.path)
             lock.release()
         } catch {
-            // A backup may be about to copy it. It is taken away with the leftovers.
+            // A backup may be about to copy it. A later sweep removes it.
         }
     }
 
-    // What nobody needs
+    // Contents that no record names
 
-    /// Seconds for which a content stays that no record names, since it came or was asked for: as long as a receipt holds, and an hour.
+    /// The seconds for which such a content stays after it was stored or asked for: a receipt is valid for a day, and one hour is
+    /// added.
     private static let unnamedAge: TimeInterval = 25 * 3_600
-    /// After so long, whoever is told that one is there is told so for another day.
+    /// The seconds after which a content is touched again when a client asks for it.
     private static let freshAge: TimeInterval = 3_600
 
-    /// When a content came or was asked for; `nil` where it is not there.
+    /// Returns the time at which a content was stored or asked for; `nil` if it does not exist.
     private nonisolated func time(of asset: CloudAsset, owner: String) -> Date? {
         guard let whole = try? place(asset, owner: owner, by: nil).whole,
             let attributes = try? FileManager.default.attributesOfItem(atPath: whole.path)
@@ -322,8 +326,8 @@ actor AssetDirectory: AssetStorage {
         return attributes[.modificationDate] as? Date
     }
 
-    /// Whether the directory of several servers is the database's; `true` for a folder of a cloud's directory. Nothing counts as missing, or is
-    /// removed, in another one; why it is not the right one is what uploads and downloads throw.
+    /// Whether the shared directory is the database's own; `true` for a folder of a cloud's directory. In another directory
+    /// nothing counts as missing, and nothing is removed. Uploads and downloads throw the reason.
     private nonisolated var isUsable: Bool {
         do throws(CloudError) {
             try shared?.check()
@@ -333,29 +337,30 @@ actor AssetDirectory: AssetStorage {
         }
     }
 
-    /// Whether a content may go that no record names. One that is not there may.
+    /// Returns whether a content that no record names may be removed. A missing one may.
     nonisolated func isOld(_ asset: CloudAsset, owner: String, at now: Date) -> Bool {
         guard let time = time(of: asset, owner: owner) else { return isUsable }
         return now.timeIntervalSince(time) > Self.unnamedAge
     }
 
-    /// Those that may go if no record names them.
+    /// Returns the contents that may be removed if no record names them.
     func old(_ assets: [CloudAsset], owner: String, at now: Date) -> [CloudAsset] {
         assets.filter { isOld($0, owner: owner, at: now) }
     }
 
-    /// Whether a file may go that the database does not know. What was there before the database may be what is left of another one.
+    /// Returns whether a file that the database does not know may be removed. An older file than the database may belong to
+    /// another one.
     nonisolated func isStray(_ asset: CloudAsset, owner: String, at now: Date, since began: Date) -> Bool {
         guard let time = time(of: asset, owner: owner) else { return false }
         return time > began && now.timeIntervalSince(time) > Self.unnamedAge
     }
 
-    /// Those that may go if the database does not know them.
+    /// Returns the contents that may be removed if the database does not know them.
     func strays(_ assets: [CloudAsset], owner: String, at now: Date, since began: Date) -> [CloudAsset] {
         assets.filter { isStray($0, owner: owner, at: now, since: began) }
     }
 
-    /// Those that are to be touched when a client asks for them, and those that it has to send.
+    /// Returns the contents to touch when a client asks for them, and those that the client has to send.
     func examine(
         _ assets: [CloudAsset], owner: String
     ) throws(CloudError) -> (aging: [CloudAsset], missing: [CloudAsset]) {
@@ -372,7 +377,7 @@ actor AssetDirectory: AssetStorage {
         return (aging, missing)
     }
 
-    /// Whether a file of the asset's size is there; `nil` where that can't be told, as of a directory that can't be read.
+    /// Returns whether a file of the asset's size exists; `nil` if that is unknown, as in a directory that can't be read.
     private nonisolated func isThere(_ asset: CloudAsset, owner: String) throws(CloudError) -> Bool? {
         let whole = try place(asset, owner: owner, by: nil).whole
         var status = stat()
@@ -380,20 +385,20 @@ actor AssetDirectory: AssetStorage {
         return status.st_mode & S_IFMT == S_IFREG && Int64(status.st_size) == asset.size
     }
 
-    /// Has a content stay as one does that has just come. If that fails, a sweep may remove the content before a record names it. The cloud
-    /// refuses the record then, and the client sends the content again.
+    /// Gives a content the age of a new one. If that fails, a sweep may remove the content before a record names it. The cloud
+    /// then refuses the record, and the client sends the content again.
     nonisolated func touch(_ asset: CloudAsset, owner: String) {
         guard let whole = try? place(asset, owner: owner, by: nil).whole else { return }
         try? FileManager.default.setAttributes([.modificationDate: Date()], ofItemAtPath: whole.path)
     }
 
-    /// Whose assets there are.
+    /// Returns the owners of contents and uploads.
     func owners() throws(CloudError) -> [String] {
         try shared?.check()
         return try CloudDirectory.names(in: root).filter { $0 == "public" || $0.hasPrefix("_") }.map { $0 == "public" ? "" : $0 }
     }
 
-    /// Digests of an owner's contents: those that begin with one byte, and then those with the next.
+    /// Returns some digests of an owner's contents: those with one first byte. The next call has the next byte.
     func digests(of owner: String, from place: String?) throws(CloudError) -> (digests: Set<String>, next: String?) {
         try shared?.checkOften()
         let byte = place.flatMap { UInt8($0, radix: 16) } ?? 0
@@ -403,10 +408,11 @@ actor AssetDirectory: AssetStorage {
         return (Set(digests), byte == .max ? nil : Hexadecimal.text(CollectionOfOne(byte + 1)))
     }
 
-    /// The error of a system call that has just failed.
+    /// Makes the error of a system call that has just failed.
     private func failure(_ what: String, _ url: URL) -> CloudError { Self.failure(Folder.failure(what, url.path)) }
 
-    /// A disk or a quota that is full is the server's. To the client it is as if the account were full: a person has to act.
+    /// Makes a client's error from one of the store. A full disk or file system quota is the server's. The client reports it as a
+    /// full account: a person has to act.
     private static func failure(_ error: any Error) -> CloudError {
         guard let error = error as? StoreError, error.code == .diskFull else { return CloudError(storage: error) }
         var failure = CloudError(.quotaExceeded, error.message)

@@ -4,9 +4,9 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// Goes through the containers of a cloud and takes away what nobody needs.
+/// Goes through the containers of a cloud and removes what nothing needs.
 ///
-/// It opens them, which waits for the disk and for other processes, on a thread of its own.
+/// It has a thread of its own, because opening containers waits for the disk and for other processes.
 actor LeftoverSweep {
     private nonisolated let executor = StoreExecutor(label: "tidemark.sweep")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -14,11 +14,11 @@ actor LeftoverSweep {
 
     init(_ cloud: EmbeddedCloud) { self.cloud = cloud }
 
-    /// Where something goes wrong, it goes on with the next.
+    /// After an error it continues with the next owner or container.
     ///
     /// - Parameters:
-    ///   - names: The containers; `nil` for all that there are.
-    ///   - period: As ``EmbeddedCloud/sweepLeftovers(of:at:every:)`` has it.
+    ///   - names: The containers; `nil` for all of them.
+    ///   - period: As in ``EmbeddedCloud/sweepLeftovers(of:at:every:)``.
     func run(over names: Set<String>?, at now: Date, every period: Duration?) async -> EmbeddedCloud.Sweep {
         var sweep = EmbeddedCloud.Sweep()
         let containers: [(String, StoreEnvironment)]
@@ -34,7 +34,7 @@ actor LeftoverSweep {
                 container.goOnRemoving()
                 try await container.engine.forgetUploads(of: nil, container.assetStorage)
                 try await container.engine.forgetAnswers()
-                // What follows asks for each owner's contents.
+                // The steps below read the contents of each owner.
                 guard let turn = try await SweepTurn.begin(over: container.engine.storage, every: period) else { continue }
                 for owner in turn.rest(of: try await container.assetStorage.owners()) {
                     do throws(CloudError) {
@@ -45,7 +45,7 @@ actor LeftoverSweep {
                     } catch {
                         sweep.note(error, name, environment)
                     }
-                    // Where the server ends, the turn goes on with this owner.
+                    // If this server ends, another one continues the turn with this owner.
                     guard !Task.isCancelled else { return sweep }
                     guard try await turn.renew(behind: owner) else { break }
                 }
@@ -57,7 +57,7 @@ actor LeftoverSweep {
         return sweep
     }
 
-    /// Whether a folder can be a container's: others may lie beside them.
+    /// Returns whether a folder can be a container's. Other folders may be beside those.
     private static func isContainer(_ name: String) -> Bool {
         do throws(CloudError) {
             try EmbeddedCloud.check(container: name)
@@ -69,11 +69,11 @@ actor LeftoverSweep {
 }
 
 extension EmbeddedCloud {
-    /// What came of looking for what nobody needs.
+    /// The result of a sweep.
     package struct Sweep: Sendable {
-        /// How many contents went.
+        /// The number of removed contents.
         package fileprivate(set) var removed = 0
-        /// What went wrong first, with the container's name.
+        /// The first error, with the container's name.
         package fileprivate(set) var failure: CloudError?
 
         package init(removed: Int = 0, failure: CloudError? = nil) { (self.removed, self.failure) = (removed, failure) }
@@ -85,13 +85,13 @@ extension EmbeddedCloud {
         }
     }
 
-    /// Takes away contents of assets that were sent and that no record names, a day and an hour after they came or were last asked for,
-    /// and what was begun and left for a week. A server does it each hour, and of several servers one each day. Where that one ends meanwhile, the
-    /// next goes on where it was. O(assets).
+    /// Removes contents that no record names, 25 hours after they were stored or last asked for, and uploads without a piece for
+    /// a week. A server does it each hour; of several servers with one database, one does it each day. If that server ends
+    /// meanwhile, the next one continues its sweep. O(assets).
     ///
-    /// What can't be done in one container keeps it from none of the others.
+    /// An error in one container does not keep the sweep from the others.
     ///
-    /// - Returns: How many contents went.
+    /// - Returns: The number of removed contents.
     /// - Throws: `CloudError` `internalError`, for the first container in which something went wrong.
     @discardableResult
     public func removeLeftovers() async throws(CloudError) -> Int {
@@ -100,12 +100,12 @@ extension EmbeddedCloud {
         return sweep.removed
     }
 
-    /// As ``removeLeftovers()``, in some containers.
+    /// As ``removeLeftovers()``, for some containers.
     ///
     /// - Parameters:
-    ///   - names: Those that are looked at, and opened; `nil` for all that there are.
-    ///   - now: By which the ages of files are told.
-    ///   - period: Where several servers share a container, one of them looks at its contents in such a time; `nil` for this one.
+    ///   - names: The containers to open and sweep; `nil` for all.
+    ///   - now: The time to which the ages of files are compared.
+    ///   - period: The time in which one of the servers that share a container sweeps it; `nil` to sweep now, whatever others do.
     package func sweepLeftovers(
         of names: Set<String>? = nil, at now: Date = Date(), every period: Duration? = nil
     ) async -> Sweep {

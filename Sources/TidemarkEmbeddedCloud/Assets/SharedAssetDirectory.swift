@@ -3,16 +3,17 @@ package import TidemarkCloud
 import TidemarkModel
 import TidemarkSQLite
 
-/// The directory in which servers over one database keep the contents of assets, each container's in a folder of its own.
+/// The directory in which the servers of one database keep contents of assets. Each container has a folder in it.
 ///
-/// A file system that is not mounted leaves an empty directory, or none, in its place. So the directory has a file, the marker, with an
-/// identifier that the database keeps: a directory without it is not used, and none is made. See decision 087.
+/// If a file system is not mounted, its place is an empty directory, or is missing. So the directory has a file, the marker, with
+/// an identifier that the database keeps. A directory without the marker is not used, and a missing one is not made. See decision
+/// 087.
 package final class SharedAssetDirectory: Sendable {
-    /// What the marker says.
+    /// The content of the marker.
     package enum Marker: Hashable, Sendable {
         /// There is none.
         case missing
-        /// It is empty: whoever made it wants the directory to be tied to the database that is opened next with it.
+        /// The marker is empty: an administrator wants to tie the directory to the database that opens it next.
         case unclaimed
         /// The directory belongs to the database with the identifier.
         case of(String)
@@ -23,16 +24,16 @@ package final class SharedAssetDirectory: Sendable {
 
     /// The directory.
     package let folder: URL
-    /// The database's identifier; `nil` while it is not known, and then the directory has to be there alone.
+    /// The database's identifier; `nil` while it is not known, and then any existing directory is accepted.
     private let identifier = LockedValue<String?>(nil)
-    /// When the marker was read last, and what was wrong then.
+    /// The time of the last read of the marker, and its error.
     private let looked = LockedValue<(at: ContinuousClock.Instant, failure: CloudError?)?>(nil)
 
-    /// How long what was read of the marker counts for reads.
+    /// The time for which reads of contents rely on the last read of the marker.
     private static let lookAge = Duration.seconds(1)
     private static let retryTime = Duration.seconds(10)
 
-    /// Makes an object for a directory, at which nothing is looked yet.
+    /// Makes an object for a directory, without looking at it.
     package init(_ folder: URL) { self.folder = folder }
 
     private var marker: URL { folder.appendingPathComponent(Self.markerName) }
@@ -44,7 +45,7 @@ package final class SharedAssetDirectory: Sendable {
 
     // Tying
 
-    /// Makes the identifier of a database known, which the marker has to have from now on.
+    /// Sets the database's identifier, which the marker must have from now on.
     package func expect(_ identifier: String) {
         self.identifier.withLock { $0 = identifier }
         looked.withLock { $0 = nil }
@@ -85,7 +86,7 @@ package final class SharedAssetDirectory: Sendable {
         }
     }
 
-    /// Returns whether the directory has something in it beside what a new file system has.
+    /// Returns whether the directory has anything in it except what a new file system has.
     ///
     /// - Throws: `CloudError` `internalError`.
     package func hasContents() throws(CloudError) -> Bool {
@@ -131,7 +132,7 @@ package final class SharedAssetDirectory: Sendable {
         if let failure { throw failure }
     }
 
-    /// As ``check()``, unless the marker was read within the last second: then what was found counts.
+    /// As ``check()``; within a second after a read of the marker, that result counts.
     ///
     /// - Throws: `CloudError` `serviceUnavailable`.
     package func checkOften() throws(CloudError) {
@@ -147,16 +148,16 @@ package final class SharedAssetDirectory: Sendable {
         throw mismatch(found)
     }
 
-    /// The error of an empty directory that no database has been tied to, where the database names contents.
+    /// The error of an empty directory without a database, where the database names contents.
     package var emptiness: CloudError {
         failure(
             "is empty, and the database names contents. Is the file system mounted? Where the contents are lost, make an empty file with 'touch \(marker.path)', and start again"
         )
     }
 
-    /// Makes the error of a directory that is not the database's.
+    /// Makes the error of a directory that belongs to another database or to none.
     ///
-    /// - Parameter found: What its marker says.
+    /// - Parameter found: The content of its marker.
     package func mismatch(_ found: Marker) -> CloudError {
         switch found {
         case .of:
@@ -170,7 +171,7 @@ package final class SharedAssetDirectory: Sendable {
         }
     }
 
-    /// Makes a folder below the directory, which is not made itself.
+    /// Makes a folder in the directory, and never the directory itself.
     ///
     /// - Throws: ``StoreError``.
     func make(_ folder: URL) throws(StoreError) { try Folder.make(folder, mode: 0o700, below: self.folder) }

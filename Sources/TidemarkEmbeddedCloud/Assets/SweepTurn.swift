@@ -2,10 +2,10 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// This server's turn to go through the owners of a container. Another server goes on with it where this one is silent for too long.
+/// A server's turn to sweep the owners of a container. If the server does not renew it in time, another one continues the turn.
 final class SweepTurn: Sendable {
     private let storage: any CloudStorage
-    /// `nil` where every caller has a turn of its own.
+    /// `nil` for a turn that no other server knows of.
     private let claim: LockedValue<SweepClaim?>
 
     private init(_ storage: any CloudStorage, _ claim: SweepClaim?) {
@@ -13,9 +13,9 @@ final class SweepTurn: Sendable {
         self.claim = LockedValue(claim)
     }
 
-    /// Begins a turn, or goes on with that of a server that is silent.
+    /// Begins a turn, or continues that of a server which has not renewed it in time.
     ///
-    /// - Parameter period: In such a time there is one turn; `nil` for one that nobody else knows of.
+    /// - Parameter period: The time in which there is one turn; `nil` for a turn that no other server knows of.
     /// - Returns: `nil` where it is not this server's turn.
     static func begin(over storage: any CloudStorage, every period: Duration?) async throws(CloudError) -> SweepTurn? {
         guard let period else { return SweepTurn(storage, nil) }
@@ -23,15 +23,15 @@ final class SweepTurn: Sendable {
         return SweepTurn(storage, claim)
     }
 
-    /// Returns those of a container's owners whom the turn has not come to, in its order.
+    /// Returns the owners that the turn has yet to reach, in its order.
     func rest(of owners: [String]) -> [String] {
         let last = claim.withLock { $0?.last }
         return owners.sorted().filter { owner in last.map { $0 < owner } ?? true }
     }
 
-    /// Says that this server is at work.
+    /// Renews the turn: this server is still at work.
     ///
-    /// - Parameter owner: The owner whose contents were swept; `nil` where it goes on with the same one.
+    /// - Parameter owner: The owner whose contents were swept; `nil` where the sweep is still at the same owner.
     /// - Returns: `false` where another server has the turn by now.
     func renew(behind owner: String? = nil) async throws(CloudError) -> Bool {
         guard var next = claim.withLock({ $0 }) else { return true }

@@ -7,8 +7,8 @@ import TidemarkSQLite
 
 /// Copies a cloud's directory while others use it.
 ///
-/// Each database is copied as it is at one moment, and after it the assets that it names; meanwhile nobody removes the content of an asset. The
-/// copy comes to its place whole, verified and durable, or not at all. It can be put back by ``CloudRestoration``.
+/// Each database is copied in its state at one moment, and then the assets that it names. Meanwhile no content of an asset is
+/// removed. The copy appears at its place complete, verified and durable, or not at all. ``CloudRestoration`` puts it back.
 ///
 /// ```swift
 /// let summary = try CloudBackup(of: directory, to: URL(fileURLWithPath: "/backups/Monday")).run()
@@ -106,7 +106,7 @@ public struct CloudBackup: Sendable {
         return manifest
     }
 
-    /// Keeps the contents of assets where they are.
+    /// Keeps contents of assets from being removed while it exists.
     private final class AssetHold {
         private let lock: StoreLock
 
@@ -127,7 +127,7 @@ public struct CloudBackup: Sendable {
         }
     }
 
-    /// Copies all that there is into a folder, and verifies it.
+    /// Copies everything into a folder, and verifies the copy.
     private func copyAll(to folder: URL, _ progress: (Progress) throws -> Void) throws -> Manifest {
         var manifest = Manifest(createdAt: Timestamp.text(microseconds: Int64((Date().timeIntervalSince1970 * 1e6).rounded())))
         for container in try directory.containers() {
@@ -142,7 +142,8 @@ public struct CloudBackup: Sendable {
                 try progress(.init(phase: .copying, place: container.name, assets: manifest.assets))
             }
         }
-        // An account that came meanwhile has nothing yet; one that is lacking would have its records belong to nobody.
+        // The accounts come last: an account that was added meanwhile has nothing yet, but a missing one would leave records
+        // without an owner.
         for name in CloudDirectory.databases {
             guard FileManager.default.fileExists(atPath: directory.url.appendingPathComponent(name).path) else { continue }
             manifest.files.append(try Self.copyDatabase(name, from: directory.url, to: folder))
@@ -165,7 +166,7 @@ public struct CloudBackup: Sendable {
         return try Self.copyDatabase(container.database, from: directory.url, to: folder)
     }
 
-    /// The assets that a database has, with their owners; those that can't be are left out.
+    /// Returns the assets that a database has, with their owners. Malformed entries are left out.
     static func assets(of database: URL) throws -> [(String, CloudAsset)] {
         do {
             return try DatabaseFile.reading(database) { db in
@@ -180,17 +181,17 @@ public struct CloudBackup: Sendable {
                         let size = Int64.fromDatabaseValue(row[2]), CloudDirectory.isOwner(owner)
                     else { return nil }
                     let asset = CloudAsset(digest: digest, size: size)
-                    // The verification reports an entry that can be no asset's.
+                    // The verification reports malformed entries.
                     return (try? asset.check()) == nil ? nil : (owner, asset)
                 }
             }
         } catch let error as StoreError where error.code == .corrupt {
-            // What of the list can't be read, the verification tells.
+            // The verification reports a list that can't be read.
             return []
         }
     }
 
-    /// Gives an asset's content a second name, or copies it to another file system. One that is missing, the verification tells.
+    /// Links an asset's content, or copies it to another file system. The verification reports a missing content.
     static func copyAsset(_ asset: CloudAsset, owner: String, from source: URL, to target: URL) throws {
         let path = CloudDirectory.asset(asset.digest, owner: owner)
         let (old, new) = (source.appendingPathComponent(path), target.appendingPathComponent(path))
@@ -204,7 +205,7 @@ public struct CloudBackup: Sendable {
         _ = try DatabaseFile.copy(old, to: new)
     }
 
-    /// Copies a database as it is at one moment.
+    /// Copies a database in its state at one moment.
     private static func copyDatabase(_ path: String, from source: URL, to folder: URL) throws -> Manifest.File {
         do {
             return try copyingDatabase(path, from: source, to: folder)
@@ -222,7 +223,7 @@ public struct CloudBackup: Sendable {
         let target = try DatabaseQueue(path: url.path, configuration: configuration)
         chmod(url.path, 0o600)
         try queue.read { db in
-            // The first reading fixes the state.
+            // The first read fixes the state.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master")
             try target.inDatabase { try db.backup(to: $0, pagesPerStep: 2_048) }
         }
@@ -242,7 +243,7 @@ public struct CloudBackup: Sendable {
     }
 }
 
-/// Database files that nobody else has open.
+/// Reads and copies database files that no other process has open.
 enum DatabaseFile {
     static func reading<Result>(_ url: URL, _ body: (Database) throws -> Result) throws -> Result {
         var configuration = Configuration()
@@ -268,7 +269,7 @@ enum DatabaseFile {
         }
     }
 
-    /// Removes what SQLite has left beside databases that nobody has open, and that belongs to nothing.
+    /// Removes the logs that SQLite has left beside databases that no process has open. Their content is in the databases.
     static func removeLogs(in folder: URL) throws {
         for name in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
             guard name.hasSuffix(".sqlite-wal") || name.hasSuffix(".sqlite-shm") else { continue }
@@ -276,7 +277,7 @@ enum DatabaseFile {
         }
     }
 
-    /// Copies a file's content, durable but for its name.
+    /// Copies the content of a file. The copy is durable, except for its name.
     ///
     /// - Returns: What was copied.
     static func copy(_ old: URL, to new: URL) throws -> CloudAsset {

@@ -9,10 +9,10 @@ import TidemarkSQLite
 struct CloudDirectory: Sendable {
     let url: URL
 
-    /// Databases beside the containers; a cloud that was never served has only the first.
+    /// The databases beside the containers. A cloud that was never served has only the first.
     static let databases = ["accounts.sqlite", "access.sqlite", "subscriptions.sqlite"]
 
-    /// What one container has in one environment.
+    /// A container in one environment.
     struct Container: Hashable, Sendable {
         let name: String
         let environment: StoreEnvironment
@@ -21,10 +21,10 @@ struct CloudDirectory: Sendable {
         var database: String { "\(path)/records.sqlite" }
     }
 
-    /// Held shared by each process that has the cloud open, and exclusively by one that replaces it.
+    /// The lock that each process with the open cloud holds shared, and a process that replaces the cloud holds exclusively.
     var useLock: URL { url.appendingPathComponent("use-lock") }
-    /// Held exclusively while a backup is made: what its databases name must not go before it is copied. Held shared by one that removes
-    /// the content of an asset.
+    /// The lock that a backup holds exclusively, so that no content goes before it is copied. A process that removes a content
+    /// holds it shared.
     var backupLock: URL { url.appendingPathComponent("backup-lock") }
 
     /// The containers that have a database.
@@ -61,12 +61,12 @@ struct CloudDirectory: Sendable {
         }
     }
 
-    /// The place of an asset's content, relative to the container's.
+    /// Returns the path of an asset's content, relative to the container's folder.
     static func asset(_ digest: String, owner: String) -> String {
         "assets/\(owner.isEmpty ? "public" : owner)/\(digest.prefix(2))/\(digest)"
     }
 
-    /// Whether an owner's name is one that can be a folder's.
+    /// Returns whether an owner's name can be the name of a folder.
     static func isOwner(_ owner: String) -> Bool {
         owner.isEmpty
             || owner.utf8.count <= 255 && owner.hasPrefix("_")
@@ -76,7 +76,7 @@ struct CloudDirectory: Sendable {
                 }
     }
 
-    /// The digest of what a file holds.
+    /// Returns the digest and the size of a file.
     ///
     /// - Throws: ``StoreError`` `notFound`, `io`.
     static func content(of url: URL, progress: (Int) throws -> Void = { _ in }) throws -> CloudAsset {
@@ -103,7 +103,7 @@ struct CloudDirectory: Sendable {
 
     /// Makes a directory durable and moves it to its place, where nothing but an empty folder may be.
     ///
-    /// - Parameter filesAreDurable: Whether its files are durable already, but for their names.
+    /// - Parameter filesAreDurable: Whether the contents of its files are durable already.
     static func put(_ url: URL, at place: URL, filesAreDurable: Bool) throws {
         for name in try FileManager.default.subpathsOfDirectory(atPath: url.path) {
             let item = url.appendingPathComponent(name)
@@ -117,13 +117,13 @@ struct CloudDirectory: Sendable {
     }
 }
 
-/// A directory that is filled beside its place, hidden, and comes there whole or not at all.
+/// A hidden directory beside a place. It is filled, and then moves to the place as a whole.
 struct PendingDirectory: ~Copyable {
     let url: URL
     private let place: URL
     private let lock: StoreLock
 
-    /// Makes it; what an attempt for the same place has left that was killed is removed.
+    /// Makes the directory, and removes what a killed process has left of one for the same place.
     ///
     /// - Throws: ``StoreError`` `busy` while another process makes one for the same place.
     init(for place: URL) throws {
@@ -149,7 +149,7 @@ struct PendingDirectory: ~Copyable {
         do {
             return try body(url)
         } catch {
-            // The caller gets the first error; what stays has a name of its own.
+            // The caller gets the first error. What can't be removed stays under the hidden name.
             try? FileManager.default.removeItem(at: url)
             throw error
         }

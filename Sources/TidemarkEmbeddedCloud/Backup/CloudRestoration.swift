@@ -7,7 +7,7 @@ import TidemarkSQLite
 
 /// Puts a backup of a cloud in its place.
 ///
-/// Each database begins another incarnation: devices compare what they have with what the cloud has, and send what it has lost.
+/// Each database begins another incarnation: devices compare their records with the cloud's, and send those that it has lost.
 ///
 /// ```swift
 /// try CloudRestoration(of: URL(fileURLWithPath: "/backups/Monday"), to: directory).run()
@@ -87,7 +87,7 @@ public struct CloudRestoration: Sendable {
                         + (report.problems.count > 1 ? " (and \(report.problems.count - 1) more)" : "")
                         + ". Take another backup, or restore what is whole of this one with --accept-damage")
             }
-            // What examined them has left nothing that belongs to them.
+            // The examination leaves logs that nothing needs.
             try DatabaseFile.removeLogs(in: folder)
             return report
         }
@@ -103,7 +103,7 @@ public struct CloudRestoration: Sendable {
             if let replaced { rename(replaced.path, directory.url.path) }
             throw error
         }
-        // Until here nobody has opened what was there.
+        // Until here no process could open the old cloud.
         withExtendedLifetime(old) {}
         return Summary(
             path: directory.url.path, createdAt: manifest.createdAt, containers: report.containers, records: report.records,
@@ -111,7 +111,7 @@ public struct CloudRestoration: Sendable {
             replaced: replaced?.path)
     }
 
-    /// Makes sure that nobody uses what is at the place; `nil` where nothing is.
+    /// Locks the cloud at the place, so that no process uses it; `nil` if there is none.
     private func held() throws -> HeldCloud? {
         var status = stat()
         guard lstat(directory.url.path, &status) == 0 else { return nil }
@@ -130,7 +130,7 @@ public struct CloudRestoration: Sendable {
         return try HeldCloud(directory)
     }
 
-    /// A cloud that nobody has open.
+    /// A cloud that no other process has open.
     private final class HeldCloud {
         private let lock: StoreLock
 
@@ -155,7 +155,7 @@ public struct CloudRestoration: Sendable {
         throw StoreError(.cannotMove, "there are too many replaced clouds beside \(url.path); move some elsewhere")
     }
 
-    /// More than any list of databases has.
+    /// The most bytes of a manifest: far more than any list of databases needs.
     private static let manifestMost = 16 << 20
 
     private func manifest() throws -> CloudBackup.Manifest {
@@ -205,10 +205,10 @@ public struct CloudRestoration: Sendable {
         }
     }
 
-    /// Begins another incarnation in a database that nobody has open.
+    /// Begins another incarnation in a database that no process has open.
     private static func beginIncarnation(_ url: URL) throws {
         try DatabaseFile.opening(url, to: "begin another incarnation in") { queue in
-            // A backup of an older format stays as it is; the copy is migrated.
+            // A backup of an older format stays as it is. Its copy is migrated.
             try queue.writeWithoutTransaction { db in _ = try SQLiteCloudStorage.migrations.migrate(db, path: url.path) }
             try queue.write { db in
                 let rows = SQLiteCloudTransaction(
@@ -220,7 +220,7 @@ public struct CloudRestoration: Sendable {
                 try rows.beginIncarnation(
                     Data(EmbeddedCloud.systemRandom(16)), at: try rows.highestChange() + CloudEngine.leap + more)
             }
-            // Nothing of it is in the log when that goes: all is in the file, and durable there.
+            // The log may be removed afterwards, so all of it goes into the file, durably.
             try queue.writeWithoutTransaction { db in try db.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)") }
         }
     }

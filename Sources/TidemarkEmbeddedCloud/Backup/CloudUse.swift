@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkSQLite
 
-/// Tells others that a cloud is open, so that nobody puts another in its place.
+/// Holds a lock while a cloud is open, so that no process replaces it.
 final class CloudUse: Sendable {
     private let lock: Lock
 
@@ -10,7 +10,7 @@ final class CloudUse: Sendable {
         try lock.take(directory)
     }
 
-    /// `@unchecked Sendable`: it is touched when it is made, and when it goes.
+    /// `@unchecked Sendable`: the lock is used only when the object is made and when it is released.
     private final class Lock: @unchecked Sendable {
         private let lock: StoreLock
 

@@ -19,10 +19,11 @@ public struct CloudVerification: Sendable {
     /// Describes a verification of the cloud in a directory. ``run(progress:)`` does it.
     public init(of directory: URL) { (self.directory, isOfCopy) = (CloudDirectory(url: directory), false) }
 
-    /// A verification of a copy that was just made, which ends where the disk fails or is full: a copy that was not read is not verified.
+    /// Describes a verification of a new copy. It ends with an error where the disk fails or is full: a copy that was not read is
+    /// not verified.
     init(ofCopy directory: URL) { (self.directory, isOfCopy) = (CloudDirectory(url: directory), true) }
 
-    /// A thing that is not as it was written.
+    /// Something that is not as it was written.
     public struct Problem: Hashable, Codable, Sendable {
         /// What is damaged or missing.
         public enum Kind: String, Codable, Sendable {
@@ -114,7 +115,7 @@ public struct CloudVerification: Sendable {
         return report
     }
 
-    /// What can't be read is a problem of that database alone.
+    /// Runs an examination of a database. An error of reading it is a problem of that database alone.
     private func examining(_ place: String, _ report: inout Report, _ body: (inout Report) throws -> Void) throws {
         do {
             try body(&report)
@@ -128,7 +129,7 @@ public struct CloudVerification: Sendable {
         }
     }
 
-    /// Whether an error says nothing of what a database holds: the disk is full, or does not work.
+    /// Returns whether an error says nothing about the database: the disk is full, or fails.
     private static func isOfDisk(_ error: any Error) -> Bool {
         guard error is StoreError || error is DatabaseError else { return false }
         return [.io, .diskFull].contains(StoreError(error, doing: "examine").code)
@@ -173,7 +174,7 @@ public struct CloudVerification: Sendable {
             } catch {
                 finding = (error as? StoreError)?.code == .notFound ? "is missing" : "can't be read: \(error)"
             }
-            // It may have been removed since the database was read.
+            // The asset may have been removed since the database was read.
             guard try queue.read({ db in try Self.has(asset, owner, db) }) else { continue }
             let path = CloudDirectory.asset(asset.digest, owner: owner)
             report.problems.append(
@@ -206,7 +207,7 @@ public struct CloudVerification: Sendable {
     }
 }
 
-/// What is found in the rows of one database.
+/// Reads the rows of one database for the examination.
 extension RowExamination {
     mutating func readShares(_ db: Database) throws {
         let select = try db.makeStatement(sql: "SELECT * FROM zones ORDER BY owner, id")
@@ -240,9 +241,9 @@ extension RowExamination {
 }
 
 extension EmbeddedCloud {
-    /// Tells all devices of the records that are damaged, so that one which has a record whole sends it again. O(records).
+    /// Reports damaged records to all devices, so that a device with an intact copy sends the record again. O(records).
     ///
-    /// - Returns: How many records devices were not told of before.
+    /// - Returns: The number of damaged records that had not been reported before.
     public func reportDamage() async throws(CloudError) -> Int {
         var count = 0
         for (name, environment) in try await containers() where (try? Self.check(container: name)) != nil {

@@ -6,9 +6,10 @@ extension EmbeddedCloud {
     /// ``CloudRestoration``. Devices then compare what they have with what is left, and send what is missing. Others may use the cloud
     /// meanwhile.
     ///
-    /// A token of a lost change tells the cloud by itself that its rows were put back. A device that has only sent changes since has none.
+    /// The cloud notices by itself when a device shows the token of a lost change. A device that has only sent changes has no
+    /// such token.
     ///
-    /// - Returns: The number of containers, and that of their environments.
+    /// - Returns: The numbers of containers and of their environments.
     package func beginIncarnations() async throws(CloudError) -> (containers: Int, environments: Int) {
         var (names, count) = (Set<String>(), 0)
         for (name, environment) in try await containers() where (try? Self.check(container: name)) != nil {

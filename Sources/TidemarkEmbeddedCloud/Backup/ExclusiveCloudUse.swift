@@ -3,9 +3,9 @@ import TidemarkCloudEngine
 package import TidemarkModel
 import TidemarkSQLite
 
-/// Keeps all others from a cloud's directory for as long as it exists.
+/// Keeps other processes from a cloud's directory while it exists.
 ///
-/// `@unchecked Sendable`: the lock is taken when it is made, and released when it goes.
+/// `@unchecked Sendable`: the lock is acquired when the object is made, and released with it.
 package final class ExclusiveCloudUse: @unchecked Sendable {
     private let lock: StoreLock
 
@@ -22,13 +22,13 @@ package final class ExclusiveCloudUse: @unchecked Sendable {
 }
 
 extension EmbeddedCloud {
-    /// The containers of a directory that have a database, with their files.
+    /// Returns the containers of a directory that have a database, with the files.
     package static func databases(in directory: URL) throws -> [(name: String, environment: StoreEnvironment, file: URL)] {
         let directory = CloudDirectory(url: directory)
         return try directory.containers().map { ($0.name, $0.environment, directory.url.appendingPathComponent($0.database)) }
     }
 
-    /// The storage of the assets of a container in a directory.
+    /// Returns the storage of a container's assets in a directory.
     package static func assets(of container: String, _ environment: String, in directory: URL) -> any AssetStorage {
         sharedAssets(in: directory.appendingPathComponent("containers/\(container)/\(environment)/assets", isDirectory: true))
     }

@@ -4,9 +4,10 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// The schema of a container as it was last decoded: every request that saves looks at it.
+/// Caches the decoded schema of a container, which every request that saves records needs.
 ///
-/// The database names each state of the schema by a random number, so that a state that was rolled back is never taken for another.
+/// The database names each state of the schema by a random number, so that a state which was rolled back is never taken for
+/// another.
 final class CloudSchemaCache: Sendable {
     private let known = LockedValue<(version: Int64, schema: CloudSchema)?>(nil)
 

@@ -1,14 +1,16 @@
 import GRDB
 
-/// The step from format 5 of a container's rows to format 6, in which each table begins with the owner.
+/// The migration of a container's rows from format 5 to format 6, in which each table begins with the owner.
 ///
-/// It copies each table, in one transaction: SQLite adds a column only at the end of a table, and a primary key never. It is frozen, as every step.
-/// All owners' changes go on from the number that the container has counted to, so tags and tokens from before keep their meaning.
+/// It copies each table, in one transaction: SQLite adds columns only at the end of a table, and can't change a primary key. As
+/// every migration, it never changes. Each owner's changes continue from the number that the whole container had reached, so
+/// earlier tags and tokens stay valid.
 enum OwnerFirst {
     private enum Kind: String {
         case integer, text, blob
 
-        /// Stands for a value of another type, which a damaged row may have: a strict table takes none. The row stays damaged, as its digest tells.
+        /// Replaces a value of another type, which a damaged row may have and a strict table refuses. The row's digest still
+        /// shows the damage.
         var instead: String {
             switch self {
             case .integer: "0"
@@ -22,10 +24,10 @@ enum OwnerFirst {
         let name: String
         let kind: Kind
         var mayBeNull = false
-        /// What it is called in the new table.
+        /// The column's name in the new table, if it is another one.
         var newName: String?
 
-        /// The value as it is copied.
+        /// The SQL expression that copies the value.
         var value: String {
             let null = mayBeNull ? " WHEN 'null' THEN NULL" : ""
             return "CASE typeof(t.\(name)) WHEN '\(kind.rawValue)' THEN t.\(name)\(null) ELSE \(kind.instead) END"
@@ -37,7 +39,7 @@ enum OwnerFirst {
         /// SQL that finds the owner's number.
         let owner: String
         let columns: [Column]
-        /// What follows the name of the new table.
+        /// The SQL behind the name of the new table.
         let definition: String
     }
 
@@ -71,16 +73,16 @@ enum OwnerFirst {
                         SELECT \(values.joined(separator: ", ")) FROM \(table.name) t;
                     """)
         }
-        // They are looked up while others are copied.
+        // The old tables are dropped last, since copying reads several of them.
         for table in tables {
             try db.execute(sql: "DROP TABLE \(table.name); ALTER TABLE new_\(table.name) RENAME TO \(table.name)")
         }
-        // Nothing is left to be removed in a zone that is not there.
+        // A zone that does not exist has nothing left to remove.
         try db.execute(sql: "DROP TABLE zone_owners; DELETE FROM removals WHERE owner = 0")
         try db.execute(sql: indexes)
     }
 
-    /// Of a row that names a zone.
+    /// SQL that finds the owner of a row by the row's zone.
     private static let byZone = "(SELECT z.owner FROM zone_owners z WHERE z.zone = t.zone)"
     private static func named(_ column: String) -> String { "(SELECT o.number FROM owners o WHERE o.name = t.\(column))" }
 
@@ -228,7 +230,7 @@ enum OwnerFirst {
                 """),
     ]
 
-    /// With the one table whose values have any type.
+    /// The indexes, and the one table whose values have any type.
     private static let indexes = """
         CREATE TABLE new_found (owner INTEGER NOT NULL, zone INTEGER NOT NULL, idx INTEGER NOT NULL, value ANY NOT NULL,
             record INTEGER NOT NULL, ordinal INTEGER NOT NULL, PRIMARY KEY (owner, zone, idx, value, record, ordinal))

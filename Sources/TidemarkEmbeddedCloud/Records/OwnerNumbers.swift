@@ -4,7 +4,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What all transactions of a ``SQLiteCloudStorage`` have in common.
+/// What all transactions of a ``SQLiteCloudStorage`` share.
 struct SQLiteCloudContext: Sendable {
     let schemas = CloudSchemaCache()
     let owners = OwnerNumberCache()
@@ -14,11 +14,11 @@ struct SQLiteCloudContext: Sendable {
     let writer: Data
     /// As ``CloudStorage/commonChanges``.
     let commonChanges: Int64
-    /// Is called with the text of each statement before it is prepared.
+    /// Called with the text of each statement before it is prepared.
     var observe: (@Sendable (String) -> Void)?
 }
 
-/// The numbers of owners that committed rows have. An owner keeps its number for good.
+/// Caches the numbers of owners that are committed. An owner's number never changes.
 final class OwnerNumberCache: Sendable {
     private let known = LockedValue(BoundedCache<String, Int64>(capacity: 10_000))
 
@@ -33,7 +33,7 @@ final class OwnerNumbers {
     private let committed: OwnerNumberCache
     /// Owners that the transaction has added. It may still be rolled back.
     private var added: [String: Int64] = [:]
-    /// Most transactions concern one owner.
+    /// The owner of the last look-up: most transactions have one owner.
     private var last: (owner: String, number: Int64)?
 
     init(_ committed: OwnerNumberCache) { self.committed = committed }
@@ -64,7 +64,7 @@ extension SQLiteCloudTransaction {
         } ?? -1
     }
 
-    /// Returns the number of an owner whose rows are to be written, and gives it one if need be.
+    /// Returns the number of an owner whose rows are to be written, and gives the owner one if it has none.
     ///
     /// - Throws: `CloudError` `internalError` where the transaction has not declared that it writes rows of the owner.
     func number(writing owner: String) throws -> Int64 {
@@ -76,15 +76,15 @@ extension SQLiteCloudTransaction {
         return db.lastInsertedRowID
     }
 
-    /// Makes sure that the transaction has declared that it writes rows of an owner. Here one lock orders all writes; a storage that locks
-    /// the declared owners alone depends on it.
+    /// Checks that the transaction has declared an owner whose rows it writes. Here one lock orders all writes, but a storage
+    /// that locks only the declared owners depends on it.
     private func checkWrites(_ owner: String) throws(CloudError) {
         guard written.contains(owner) else {
             throw CloudError(.internalError, "a transaction writes rows of the owner '\(owner)', which it has not declared")
         }
     }
 
-    /// Makes sure that the transaction has declared that it writes rows of all owners.
+    /// Checks that the transaction has declared that it writes rows of all owners.
     func checkWritesAll() throws(CloudError) {
         guard written == .all else {
             throw CloudError(.internalError, "a transaction writes rows of all owners, and has not declared that")

@@ -7,9 +7,9 @@ import TidemarkCloudEngine
 ///
 /// SQLite calls back after every ``stride`` instructions of its virtual machine, also while it searches without finding anything.
 extension QueryBudget {
-    /// Instructions between two looks at the budget.
+    /// The number of instructions between two checks of the budget.
     static let stride: Int32 = 1_000
-    /// How long a statement that gives way works before it sleeps.
+    /// How long a statement works before it sleeps, if it gives way to others.
     private static let turn = Duration.milliseconds(2)
 
     /// Runs `body` with the budget on a connection. A statement that exceeds it fails with `SQLITE_INTERRUPT`.
@@ -33,7 +33,7 @@ extension QueryBudget {
         }
     }
 
-    /// Instructions that a statement has taken since it was made.
+    /// Returns the number of instructions that a statement has taken since it was prepared.
     static func steps(of statement: Statement) -> Int64 {
         Int64(sqlite3_stmt_status(statement.sqliteStatement, Int32(SQLITE_STMTSTATUS_VM_STEP), 0))
     }

@@ -4,15 +4,15 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Makes SQL of a query.
+/// Makes the SQL of a query.
 struct QueryBuilder {
-    /// Whether there are many records of the type.
+    /// Whether the zone has many records of the type.
     let isFrequent: Bool
     /// Whether an index of values is known to find few records that meet the conditions.
     var isFound = false
-    /// Whether the rows are counted that meet one condition.
+    /// Whether the SQL counts the rows that meet one condition.
     private var isCounting = false
-    /// Whether it keeps to some shares: a parameter by name, since it may come twice.
+    /// Whether the query is limited to some shares, which are a named parameter because it may be used twice.
     private var isLimited = false
     private static let shares = "(SELECT value FROM json_each(:shares))"
     var arguments = StatementArguments()
@@ -31,15 +31,15 @@ struct QueryBuilder {
     }
 
     mutating func sql(_ query: IndexQuery, zone: Zone, limit: Int) -> String {
-        // In the order in which their arguments stand in the text.
+        // Parameters are bound in the order in which they are in the text.
         bindShares(query.shares)
         let keys = query.order.map { expression($0, zone.owner) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
-        // What is found in the order of the names needs no sorting.
-        // So are the records that conditions leave out few of.
+        // Without an order, records come in the order of their names. Conditions that are negations leave out few records.
+        // Both together are found fastest by walking the index of names, which needs no sorting.
         let isWide = query.order.isEmpty && query.conditions.allSatisfy { if case .not = $0 { true } else { false } }
         let index = isFrequent && isWide ? " INDEXED BY records_by_name" : ""
-        // Without statistics, SQLite would rather walk along all names of the zone. The plus keeps it from that.
+        // Without statistics, SQLite would walk all names of the zone. The plus signs prevent that.
         let plus = isFound || query.conditions.contains(where: Self.isNarrow) ? "+" : ""
         var inner = "SELECT r.*\(columns) FROM records r\(index) WHERE \(plus)r.owner = \(bind(zone.owner.databaseValue))"
         inner += " AND \(plus)r.zone = \(bind(zone.number.databaseValue))"
@@ -61,8 +61,8 @@ struct QueryBuilder {
         arguments += ["shares": "[\(shares.map { String($0.number) }.joined(separator: ", "))]"]
     }
 
-    /// SQL that walks a part of an index in the order of the query. Its rows are the numbers of records, with what they are ordered by: only
-    /// records that are equal in the first order are sorted, and what is sorted is small.
+    /// Makes SQL that walks a part of an index in the order of the query. The result has the numbers of records with the values
+    /// that they are ordered by. SQLite sorts only records with equal first values, which are few.
     mutating func walk(
         _ query: IndexQuery, along index: Int64, _ part: IndexQuery.WalkedPart, zone: Zone, limit: Int
     ) -> String {
@@ -73,7 +73,7 @@ struct QueryBuilder {
         for order in query.order.dropFirst() { keys.append(expression(order, zone.owner)) }
         let columns = keys.enumerated().map { ", \($1) AS k\($0)" }.joined()
         let number = part == .values ? index : -index
-        // The rows of records without a value have their names.
+        // In the rows of records without a value, the value is the record's name.
         let name = part == .values ? "r.name" : "f.value"
         var inner = "SELECT r.id AS id, \(name) AS name\(columns) FROM found f CROSS JOIN records r ON r.id = f.record"
         inner += " WHERE f.owner = \(zone.owner) AND f.zone = \(zone.number) AND f.idx = \(number)"
@@ -83,7 +83,7 @@ struct QueryBuilder {
                 inner += " AND f.value \(first.isAscending ? ">=" : "<=") \(bind(value.databaseValue))"
             }
             for bound in first.bounds { inner += " AND f.value \(bound.comparison.rawValue) \(bind(bound.value.databaseValue))" }
-            // Of several values of a record the least one counts, once.
+            // Of several values of a record only the least counts.
             inner += """
                  AND NOT EXISTS (SELECT 1 FROM found g WHERE g.owner = \(zone.owner) AND g.record = f.record AND g.idx = \(number) \
                 AND (g.value < f.value OR g.value = f.value AND g.ordinal < f.ordinal))
@@ -102,14 +102,14 @@ struct QueryBuilder {
         for condition in query.conditions { inner += " AND \(sql(condition, in: nil, zone.owner))" }
         var outer = "SELECT id\(keys.indices.map { ", k\($0)" }.joined()) FROM (\(inner))"
         if let after { outer += " WHERE \(behind(after.values, after.name, query.order))" }
-        // All are equal where none has a value: ordered by that, they would all be sorted.
+        // Records without a value are equal in the first order. Ordering by it would sort all of them.
         var order = query.order.enumerated().map { "k\($0) \($1.isAscending ? "ASC" : "DESC")" }
         if part == .withoutValue { order.removeFirst() }
         order.append("name ASC")
         return "\(outer) ORDER BY \(order.joined(separator: ", ")) LIMIT \(bind(Int64(limit).databaseValue))"
     }
 
-    /// SQL that counts what an index has for a condition, up to a number; `nil` for a condition that no index finds.
+    /// Makes SQL that counts the rows of an index for a condition, up to a limit; `nil` for a condition without an index.
     mutating func count(_ condition: IndexQuery.Condition, in zone: Zone, upTo limit: Int) -> String? {
         let rows: String
         switch condition {
@@ -126,7 +126,7 @@ struct QueryBuilder {
         return "SELECT count(*) FROM (\(rows) LIMIT \(bind(Int64(limit).databaseValue)))"
     }
 
-    /// SQL that counts the records that shares cover, up to a number.
+    /// Makes SQL that counts the records that shares cover, up to a limit.
     mutating func count(of shares: [StoredShare.ID], in zone: Zone, upTo limit: Int) -> String {
         bindShares(shares)
         let rows = "SELECT 1 FROM covered c WHERE c.owner = \(zone.owner) AND c.share IN \(Self.shares) AND c.is_gone = 0"
@@ -150,7 +150,7 @@ struct QueryBuilder {
         case .modified: "r.modified"
         case .modifiedBy: "r.modified_by"
         case .parent:
-            // What a root hangs below is nothing that is shared.
+            // The parent of a root is not shared.
             isLimited
                 ? "iif(r.name IN (SELECT s.root FROM shares s WHERE s.owner = \(owner) AND s.id IN \(Self.shares)), NULL, r.parent)"
                 : "r.parent"
@@ -162,7 +162,7 @@ struct QueryBuilder {
         return 0
     }
 
-    /// Tells whether the index of values finds the few records that meet a condition.
+    /// Returns whether the index of values finds a few records that meet a condition.
     private static func isNarrow(_ condition: IndexQuery.Condition) -> Bool {
         switch condition {
         case .compare(.index, let comparison, _): comparison == .equal
@@ -172,8 +172,8 @@ struct QueryBuilder {
         }
     }
 
-    /// - Parameter zone: `nil` within a negation. What lacks a value is not found by walking along the values that there are: each record's own
-    ///   values are looked at then, and the walk ends when there are enough records.
+    /// - Parameter zone: `nil` within a negation, which no walk along existing values can find. SQL then reads each record's own
+    ///   values, and ends when it has enough records.
     private mutating func sql(_ condition: IndexQuery.Condition, in zone: Zone?, _ owner: Int64) -> String {
         switch condition {
         case .not(let inner): return "NOT \(sql(inner, in: nil, owner))"
@@ -190,7 +190,7 @@ struct QueryBuilder {
         case .beginsWith(let key, let text):
             return any(key, zone, owner) { builder, column in
                 let lower = builder.bind(text.databaseValue)
-                // All bytes come behind all texts.
+                // All values of bytes come after all texts.
                 let upper = IndexQuery.end(of: text).map { builder.bind($0.databaseValue) } ?? "x''"
                 return "\(column) >= \(lower) AND \(column) < \(upper)"
             }
@@ -202,12 +202,12 @@ struct QueryBuilder {
         }
     }
 
-    /// That one of a record's values under a key is so.
+    /// Makes SQL that is true if one of a record's values under a key meets a test.
     private mutating func any(
         _ key: IndexQuery.Key, _ zone: Zone?, _ owner: Int64, _ test: (inout QueryBuilder, String) -> String
     ) -> String {
         if let column = column(key, owner) {
-            // Only what a record hangs below may be nothing.
+            // Only the parent may be NULL.
             return key == .parent && zone == nil ? "coalesce(\(test(&self, column)), 0)" : "(\(test(&self, column)))"
         }
         guard let zone else {
@@ -218,7 +218,7 @@ struct QueryBuilder {
         return isCounting ? "SELECT 1 FROM found f WHERE \(rows)" : "r.id IN (SELECT f.record FROM found f WHERE \(rows))"
     }
 
-    /// That a row comes behind one with these keys.
+    /// Makes SQL that is true for rows that follow one with these keys.
     private mutating func behind(_ values: [IndexValue?], _ name: String, _ order: [IndexQuery.Order]) -> String {
         var alternatives: [String] = []
         for length in 0...order.count {
@@ -229,7 +229,7 @@ struct QueryBuilder {
             if length == order.count {
                 terms.append("name > \(bind(name.databaseValue))")
             } else {
-                // NULL comes first when it goes up, and last when it goes down.
+                // NULL comes first in ascending order, and last in descending order.
                 switch (values[length], order[length].isAscending) {
                 case (nil, true): terms.append("k\(length) IS NOT NULL")
                 case (nil, false): terms.append("0")

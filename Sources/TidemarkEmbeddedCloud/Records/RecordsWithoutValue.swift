@@ -1,8 +1,10 @@
 import GRDB
 
-/// The step from format 6 of a container's rows to format 7, in which records without a value of a sortable field have a row in `found`.
+/// The migration of a container's rows from format 6 to format 7, in which records without a value of a sortable field have a row
+/// in `found`.
 ///
-/// The row's index is the negative number of the field's sortable index, and its value is the record's name. It is frozen, as every step.
+/// The row's index is the negative number of the field's sortable index, and its value is the record's name. As every migration,
+/// it never changes.
 enum RecordsWithoutValue {
     static func migrate(_ db: Database) throws {
         try db.execute(
@@ -14,7 +16,8 @@ enum RecordsWithoutValue {
                 """)
     }
 
-    /// The numbers of the sortable indexes, by types. The schema has the indexes of a field as a list of kinds, each followed by its number.
+    /// SQL for the numbers of the sortable indexes, with their types. The schema stores the indexes of a field as a list, in
+    /// which each kind is followed by its number.
     private static let sortable = """
         SELECT t.key AS type, json_extract(f.value, '$.indexes[' || (k.key + 1) || ']') AS number
         FROM (SELECT CAST(content AS TEXT) AS content FROM documents

@@ -19,9 +19,10 @@ public final class SQLiteCloudStorage: CloudStorage {
     private let readers: any DatabaseReader
     /// The connection for reads on the calling thread; `nil` in memory.
     private let inlineReads: DatabaseQueue?
-    /// The numbers up to which the container counted all owners together, before format 6.
+    /// The number up to which the container counted the changes of all owners together, before format 6.
     public let commonChanges: Int64
-    /// With random bytes of this opening. A database that was put back has to be opened again, so it counts on under others.
+    /// It has random bytes of this opening. A database that was put back is opened again, and so gives out numbers under other
+    /// bytes.
     private let context: SQLiteCloudContext
 
     /// Opens a file, and makes it if there is none. A file of an older format is migrated.
@@ -30,7 +31,7 @@ public final class SQLiteCloudStorage: CloudStorage {
     ///   or of another kind.
     public convenience init(at url: URL) throws(CloudError) { try self.init(at: url, observing: nil) }
 
-    /// - Parameter observe: Is called with the text of each statement before it is prepared, on any thread.
+    /// - Parameter observe: Called with the text of each statement before it is prepared, on any thread.
     package init(at url: URL, observing observe: (@Sendable (String) -> Void)?) throws(CloudError) {
         do {
             let database = try SharedDatabase(
@@ -47,19 +48,19 @@ public final class SQLiteCloudStorage: CloudStorage {
         }
     }
 
-    /// What a database is given when it is first opened: its key, and the time.
+    /// Makes the key, the time and the first incarnation of a new database, and returns those of an existing one.
     private static func made(_ database: SharedDatabase) throws -> (key: [UInt8], began: Int64, commonChanges: Int64) {
         func document(_ name: String, _ db: Database) throws -> Data? {
             try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = ?", arguments: [name])
         }
         func stored(_ db: Database) throws -> (key: [UInt8], began: Int64, commonChanges: Int64)? {
             guard let key = try document("key", db), let began = try document("began", db) else { return nil }
-            // Behind a time that can't be read nothing has come.
+            // With a time that can't be read, no file counts as newer than the database.
             return (Array(key), Int64(String(decoding: began, as: UTF8.self)) ?? .max, try commonChanges(db))
         }
         if let made = try database.reader.read(stored) { return made }
         return try database.write { db in
-            // Another process may just have done so; one from before has a key and no time.
+            // Another process may just have made them. An earlier version made a key and no time.
             let sql = "INSERT OR IGNORE INTO documents (name, content) VALUES (?, ?)"
             try db.execute(sql: sql, arguments: ["key", Data(EmbeddedCloud.systemRandom(16))])
             try SQLiteCloudTransaction.makeIncarnation(db, id: Data(EmbeddedCloud.systemRandom(16)))
@@ -74,14 +75,14 @@ public final class SQLiteCloudStorage: CloudStorage {
         try Int64.fetchOne(db, sql: "SELECT value FROM counters WHERE name = 'change'") ?? 0
     }
 
-    /// Microseconds since 1970 UTC, by the clock that files' times come from.
+    /// The present time in microseconds since 1970 UTC, by the clock that gives files their times.
     private static func systemTime() -> Int64 { Int64((Date().timeIntervalSince1970 * 1e6).rounded()) }
 
     /// Keeps everything in memory, for simulations. All such storages have the same key, so that a simulation that is repeated gives
     /// the same results.
     public convenience init() throws(CloudError) { try self.init(inMemoryObserving: nil) }
 
-    /// - Parameter observe: Is called with the text of each statement before it is prepared.
+    /// - Parameter observe: Called with the text of each statement before it is prepared.
     package init(inMemoryObserving observe: (@Sendable (String) -> Void)?) throws(CloudError) {
         do {
             let database = try SharedDatabase(inMemoryWith: Self.tables, prepare: Self.prepare)
@@ -122,7 +123,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         do {
             writer.expect()
             let (answer, mayRest) = try await writer.write(owners, body)
-            // What waits for nothing comes after the answer.
+            // Work that no request waits for is done after the answer.
             if mayRest { Task { [writer] in await writer.rest() } }
             return answer
         } catch {
@@ -146,12 +147,12 @@ public final class SQLiteCloudStorage: CloudStorage {
     /// Empties the write-ahead log of the file.
     public func emptyLog() async { await SharedDatabase.emptyLog { [writer] in await writer.tryToEmptyLog() } }
 
-    /// Writes one after the other, on a thread of its own.
+    /// Runs the writes one after the other, on a thread of its own.
     private actor Writer {
         private nonisolated let executor = StoreExecutor(label: "tidemark.cloud")
         nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
         private let database: SharedDatabase
-        /// Writes that have been asked for and not been begun.
+        /// The number of writes that wait to begin.
         private let waiting = Atomic(0)
 
         private let context: SQLiteCloudContext
@@ -160,10 +161,10 @@ public final class SQLiteCloudStorage: CloudStorage {
             (self.database, self.context) = (database, context)
         }
 
-        /// A write is about to be asked for.
+        /// Counts a write that is about to be requested.
         nonisolated func expect() { waiting.add(1, ordering: .relaxed) }
 
-        /// - Returns: With the answer, whether to ``rest()`` when nobody waits.
+        /// - Returns: The answer, and whether to call ``rest()`` when no write waits.
         func write<Answer>(
             _ owners: WrittenOwners, _ body: (any CloudTransaction) throws(CloudError) -> Answer
         ) throws -> (answer: Answer, mayRest: Bool) {
@@ -176,7 +177,7 @@ public final class SQLiteCloudStorage: CloudStorage {
 
         func tryToEmptyLog() -> Bool { database.tryToEmptyLog() }
 
-        /// Does what no write has to wait for, unless one waits: then it is asked for again after that.
+        /// Does the work that no request waits for, unless a write waits. The next write then asks for it again.
         func rest() {
             guard waiting.load(ordering: .relaxed) == 0 else { return }
             database.rest()
@@ -188,7 +189,7 @@ public final class SQLiteCloudStorage: CloudStorage {
         applicationID: 0x5469_6443, oldest: 4,
         steps: [
             .init("zones know how often they were made again") { db in
-                // Before, it was not counted: each zone counts as one that was never deleted.
+                // Earlier formats did not count this, so each zone counts as one that was never deleted.
                 try db.execute(
                     sql: """
                         CREATE TABLE zone_lives (zone INTEGER PRIMARY KEY, remade INTEGER NOT NULL, purged INTEGER NOT NULL) STRICT
@@ -197,7 +198,7 @@ public final class SQLiteCloudStorage: CloudStorage {
             .init("each row begins with its owner") { db in try OwnerFirst.migrate(db) },
             .init("records without a value are found in order") { db in try RecordsWithoutValue.migrate(db) },
         ])
-    /// Makes sure that a database is one of these, of this version.
+    /// Checks that a database is a cloud's, of this format.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`.
     package static func check(_ db: Database, path: String) throws {
@@ -210,9 +211,10 @@ public final class SQLiteCloudStorage: CloudStorage {
             remedy: "To migrate it, open the cloud once: start its server, or run a command of `tidemark admin`")
     }
 
-    /// Names come in random order: each record touches a page of their index, and all of that page goes through the log.
+    /// The size of a page in bytes. Names come in random order: each record changes a page of their index, and the whole page
+    /// goes into the log.
     private static let pageSize = 4096
-    /// Kibibytes: the index of the names of some 500,000 records.
+    /// The size of the cache in kibibytes: enough for the index of the names of some 500,000 records.
     private static let cacheSize = 32_000
 
     @Sendable private static func prepare(_ db: Database) { db.add(function: SQLiteCloudTransaction.distance) }
@@ -260,18 +262,19 @@ public final class SQLiteCloudStorage: CloudStorage {
 }
 
 extension CloudError {
-    /// What a storage has thrown: what the rules say as it is, anything else as a fault of the cloud's.
+    /// Makes an error of what a storage has thrown. An error of the rules stays as it is, and any other becomes an internal
+    /// error.
     ///
-    /// - Parameter database: How a message calls the database.
+    /// - Parameter database: The name of the database in the message.
     init(storage error: any Error, of database: String = "the cloud's database") {
         switch error {
         case let error as CloudError: self = error
         case let error as StoreError where error.code == .busy:
             self.init(.zoneBusy, "the cloud is busy", retryAfter: .seconds(1))
         case let error as StoreError: self.init(.internalError, error.message)
-        // Its description has the values of the row.
+        // The error's description would show values of the row.
         case is RowDecodingError: self.init(.internalError, StoreError(error, doing: "read a row", with: database).message)
-        // SQLite's own words name neither the file nor the cause.
+        // SQLite's message names neither the file nor the cause.
         case let error as DatabaseError where error.resultCode == .SQLITE_READONLY:
             self.init(.internalError, StoreError(error, doing: "write to \(database)").message)
         default: self.init(.internalError, "\(database) has failed: \(error)")

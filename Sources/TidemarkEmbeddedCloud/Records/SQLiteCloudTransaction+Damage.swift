@@ -6,8 +6,8 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// Digests of rows: each is written with its row, and compared when the row is read. A value that has another type than its column can't be
-/// read as what it was, and its row is damaged, too.
+/// Compares the digest of each row when it is read; the digest is written with the row. A value of another type than its column's
+/// damages the row, too.
 extension SQLiteCloudTransaction: DamageTransaction {
     func noteDamage(_ damage: StoredCloudRecord.Damage, of owner: String, at change: Int64) throws(CloudError) {
         try run {
@@ -63,8 +63,9 @@ extension SQLiteCloudTransaction: DamageTransaction {
 }
 
 extension DatabaseValue {
-    // What a column holds by its type, and nothing that is made of another type's value. Not inlined: Swift 6.3's optimiser ends with an error
-    // ("non consuming use outside of the lifetime") where several of these are inlined into one function.
+    // These return the value of a column only if it has this type, and convert nothing. They are not inlined: Swift 6.3's
+    // optimiser ends with an error ("non consuming use outside of the lifetime") where several of them are inlined into one
+    // function.
 
     @inline(never) fileprivate var integer: Int64? { if case .int64(let number) = storage { number } else { nil } }
     @inline(never) fileprivate var text: String? { if case .string(let text) = storage { text } else { nil } }
@@ -79,7 +80,7 @@ extension Row {
 }
 
 extension Statement {
-    /// Whether columns of the row at which it stands are what their digest was made of.
+    /// Returns whether the digest in a statement's present row matches the row's columns.
     fileprivate func hasDigest(table: UInt8, columns: [CInt], digest: CInt) -> Bool {
         tide_columns_have_digest(sqliteStatement, table, columns, columns.count, digest)
     }
@@ -96,12 +97,12 @@ extension StoredCloudRecord {
     /// `created_by`, `modified`, `modified_by`, `is_deleted`, `digest`, `damaged`.
     ///
     /// - Parameters:
-    ///   - statement: The one that stands at the row.
+    ///   - statement: The statement whose present row it is.
     ///   - owner: The owner's name.
     init(_ row: Row, of statement: Statement, _ owner: String) {
         let isIntact = statement.hasDigest(table: Self.table, columns: Self.digested, digest: 13)
         if isIntact {
-            // Each value has the type with which it was written, and is read the short way.
+            // Each value has its column's type, so it is read without a check.
             func integer(_ index: Int) -> Int64 { row[index] ?? 0 }
             func text(_ index: Int) -> String { row[index] ?? "" }
             self.init(
@@ -143,7 +144,7 @@ extension StoredZone {
             changed: integer(7), sharing: integer(8))
     }
 
-    /// - Parameter statement: The one that stands at the row.
+    /// - Parameter statement: The statement whose present row it is.
     /// - Throws: `CloudError` `recordDamaged`.
     init(checked row: Row, of statement: Statement) throws {
         self.init(row)

@@ -18,7 +18,7 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
         let last = try highestChange()
         precondition(change > last, "the numbers of changes rise")
         try run {
-            // The rows of the public database tell their last change: now alone, since nothing counts the next one.
+            // The public database's last change is read from its rows. It is recorded now, because no counter will have it later.
             if let key = try Int64.fetchOne(statement("SELECT number FROM owners WHERE name = ''")) {
                 try statement("INSERT INTO lost_times (owner, began, previous) VALUES (?, ?, ?)")
                     .execute(arguments: [key, change, lastChange(of: "")])
@@ -37,21 +37,21 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
     func isOfLostTime(_ change: Int64, in owner: String) throws(CloudError) -> Bool {
         try run {
             let (first, key) = (try firstChange(), try number(of: owner))
-            // What no owner has given out.
+            // A number that no owner has given out.
             let all = "SELECT EXISTS (SELECT 1 FROM incarnations WHERE previous < ?1 AND began > ?1)"
             if try Bool.fetchOne(statement(all), arguments: [change]) ?? false { return true }
             let own = "SELECT EXISTS (SELECT 1 FROM lost_times WHERE owner = ?1 AND previous < ?2 AND began > ?2)"
             if try Bool.fetchOne(statement(own), arguments: [key, change]) ?? false { return true }
             guard !owner.isEmpty else { return false }
-            // Since the last incarnation began the owner has changed nothing, so its lost time was not noted.
+            // The owner has changed nothing since the last incarnation began, so its lost numbers are not recorded yet.
             let stored = try Int64.fetchOne(statement("SELECT change FROM owners WHERE number = ?"), arguments: [key]) ?? 0
             return max(stored, context.commonChanges) < change && change < first
         }
     }
 
-    /// Notes which numbers an owner has left out, before its first change in an incarnation.
+    /// Records the numbers that an owner skips, before its first change in an incarnation.
     ///
-    /// - Parameter stored: The number of the last change that the owner has counted.
+    /// - Parameter stored: The number of the owner's last change.
     func noteLostTime(after stored: Int64, of owner: Int64) throws {
         let (first, previous) = (try firstChange(), max(stored, context.commonChanges))
         guard previous < first else { return }
@@ -81,21 +81,22 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
 
     func writerNonce(of change: Int64, in owner: String) throws(CloudError) -> Data? {
         try run {
-            // The writers of the time when all owners were counted together are nobody's.
+            // Writers from the time when all owners shared one counter are stored under the number 0.
             let key = change <= context.commonChanges ? 0 : try number(of: owner)
             let sql = "SELECT nonce FROM writers WHERE owner = ? AND began <= ? ORDER BY began DESC LIMIT 1"
             return try Data.fetchOne(statement(sql), arguments: [key, change])
         }
     }
 
-    /// Notes that an owner's numbers from now on are given out by this writer. This is done with its first change, in the same transaction.
+    /// Records that this writer gives out an owner's numbers from now on. This happens with the writer's first change, in the
+    /// same transaction.
     ///
-    /// Where no number is given out nothing is noted: the next writer would count from the same one, and a copy from before it would have
-    /// a row for numbers that are given out later.
+    /// A writer that gives out no number is not recorded. The next writer would begin with the same number, and an older copy of
+    /// the database would name the wrong writer for numbers that are given out later.
     ///
     /// - Parameters:
-    ///   - number: The last of the numbers that are given out.
-    ///   - last: The one before the first of them.
+    ///   - number: The last number that is given out.
+    ///   - last: The number before the first one that is given out.
     func noteWriter(upTo number: Int64, after last: Int64, of owner: Int64) throws {
         guard last < number else { return }
         try statement("INSERT OR IGNORE INTO writers (owner, began, nonce) VALUES (?, ?, ?)")
@@ -108,7 +109,7 @@ extension SQLiteCloudTransaction: IncarnationTransaction {
         try statement(sql).execute(arguments: [owner, Self.writersMost - 1])
     }
 
-    /// So many writers of an owner are known. A token of a change by an earlier one is taken as it is.
+    /// The most writers of an owner that are recorded. A token of an earlier writer's change is accepted unchecked.
     private static let writersMost = 16_384
 
     static let incarnationTables = """

@@ -4,7 +4,8 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 extension SQLiteCloudTransaction {
-    /// Whether a record of an owner names a digest. It goes through the owner's zones and not through all who have the same content.
+    /// SQL that is true if a record of an owner names a digest. It walks the owner's zones, and not all owners that have the same
+    /// content.
     private static func isNamed(_ digest: String, owner: String) -> String {
         """
         EXISTS (SELECT 1 FROM zones z CROSS JOIN named n ON n.owner = z.owner AND n.zone = z.id AND n.digest = \(digest)

@@ -4,7 +4,7 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// Queries: records are found by their conditions and sorted, or met in the order of an index.
+/// Runs queries. Records are found by conditions and sorted, or read along an index in its order.
 extension SQLiteCloudTransaction {
     func find(
         _ query: IndexQuery, in zone: StoredZone.ID, limit: Int, within budget: QueryBudget
@@ -24,7 +24,7 @@ extension SQLiteCloudTransaction {
         }
     }
 
-    /// Finds what meets the conditions, and sorts it.
+    /// Finds the records that meet the conditions, and sorts them.
     private func sort(
         _ query: IndexQuery, _ builder: QueryBuilder, _ zone: StoredZone.ID, _ place: QueryBuilder.Zone, limit: Int,
         within budget: QueryBudget
@@ -32,7 +32,7 @@ extension SQLiteCloudTransaction {
         var builder = builder
         let sql = builder.sql(query, zone: place, limit: limit)
         context.observe?(sql)
-        // Each query is another text: those that are kept for the next time would never end.
+        // Each query has another text, so its statement is not cached: the cache would grow without end.
         let select = try db.makeStatement(sql: sql)
         var found = FoundRecords()
         let isWhole: Bool? = try budget.limit(db) {
@@ -48,9 +48,10 @@ extension SQLiteCloudTransaction {
         return found
     }
 
-    /// Walks an index in the order of the query, unless another index finds few records that meet a condition: then these are sorted.
+    /// Walks an index in the order of the query. If another index finds few records that meet a condition, those are sorted
+    /// instead.
     ///
-    /// Half of the budget is left for sorting what the conditions find: the records that meet them may all lie at the end of the walk.
+    /// Half of the budget is kept for sorting, because the matching records may all be at the end of the walk.
     private func walk(
         _ query: IndexQuery, along index: Int64, _ zone: StoredZone.ID, _ place: QueryBuilder.Zone, limit: Int,
         within budget: QueryBudget
@@ -72,7 +73,7 @@ extension SQLiteCloudTransaction {
         guard few != nil || found.isCut && mayBeSorted else { return found }
         var builder = QueryBuilder(isFrequent: true)
         builder.isFound = few == .values || few == nil && query.conditions.contains(where: Self.isFoundByValues)
-        // Counting was a part of the same budget.
+        // The counting has used a part of this budget.
         let left = few == nil ? budget.half : budget.without(steps: found.steps, time: clock.now - began)
         var sorted = try sort(query, builder, zone, place, limit: limit, within: left)
         sorted.steps += found.steps
@@ -102,7 +103,7 @@ extension SQLiteCloudTransaction {
         }
     }
 
-    /// What finds few records that meet the conditions.
+    /// The index that finds few records which meet the conditions.
     private enum Few { case values, names, shares }
 
     private static func isFoundByValues(_ condition: IndexQuery.Condition) -> Bool {
@@ -133,7 +134,7 @@ extension SQLiteCloudTransaction {
         return try Int.fetchOne(select, arguments: arguments) ?? 0
     }
 
-    /// Whether a zone has so many records of a type that they are rather met on the way through all names, or along an index, than sorted.
+    /// Returns whether a zone has so many records of a type that walking names or an index is faster than sorting.
     private func isFrequent(_ type: String, in zone: StoredZone.ID, upTo limit: Int) throws -> Bool {
         let sql =
             "SELECT count(*) FROM (SELECT 1 FROM records WHERE owner = ? AND zone = ? AND type = ? AND is_deleted = 0 LIMIT ?)"

@@ -75,7 +75,7 @@ extension SQLiteCloudTransaction {
         }
     }
 
-    /// An upload whose owner, digest and user are in columns that follow each other.
+    /// Reads an upload whose owner, digest and user are in adjacent columns.
     private static func upload(_ row: Row, from index: Int, payer: String) throws -> StoredUpload {
         try StoredUpload(
             payer: payer, owner: row.decode(atIndex: index), digest: row.decode(atIndex: index + 1),
@@ -86,7 +86,7 @@ extension SQLiteCloudTransaction {
 
     func forgetAnswers(of user: String, _ age: AnswerAge) throws(CloudError) -> Int {
         try run {
-            // The oldest of those that stay.
+            // The time of the oldest answer that stays.
             let sql = "SELECT time FROM answers WHERE owner = ? ORDER BY time DESC LIMIT 1 OFFSET ?"
             let owner = try number(writing: user)
             guard let first = try Int64.fetchOne(statement(sql), arguments: [owner, AnswerAge.newest - 1]) else { return 0 }
@@ -130,9 +130,9 @@ extension SQLiteCloudTransaction {
     /// As ``StoredAnswer/size(_:token:)``.
     private static let answerSize = "length(answer) + length(CAST(token AS BLOB)) + \(StoredAnswer.overhead)"
 
-    // Counting from the beginning
+    // Counting all rows
 
-    /// What is stored for each account, counted from the rows. O(records + assets + answers).
+    /// Returns the bytes that are stored for each account, counted from the rows. O(records + assets + answers).
     func countUsed() throws(CloudError) -> [String: Int64] {
         try run {
             let record = """
@@ -172,4 +172,4 @@ extension SQLiteCloudTransaction {
     }
 }
 
-// What things count against a quota
+// SQL for the bytes that rows count against a quota

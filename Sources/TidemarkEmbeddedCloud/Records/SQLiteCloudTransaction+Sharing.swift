@@ -26,7 +26,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
 
     func shares(in zone: StoredZone.ID) throws(CloudError) -> [StoredShare] {
         try run {
-            // A row that is damaged gives nobody anything, and takes nothing from the others.
+            // A damaged share gives access to nobody, and leaves the other shares as they are.
             try Row.fetchAll(
                 statement("SELECT * FROM shares WHERE owner = ? AND zone = ? AND is_ended = 0 ORDER BY id"),
                 arguments: [number(of: zone.owner), zone.number]
@@ -66,7 +66,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
 
     func participants(called user: String, in zone: StoredZone.ID) throws(CloudError) -> [StoredParticipant] {
         try run {
-            // A row that is damaged gives nobody anything, and takes nothing from the others.
+            // A damaged participant has no access, and leaves the others as they are.
             try Row.fetchAll(
                 statement("SELECT * FROM participants WHERE owner = ? AND user = ? AND zone = ? ORDER BY ordinal"),
                 arguments: [number(of: zone.owner), user, zone.number]
@@ -218,7 +218,8 @@ extension SQLiteCloudTransaction: SharingTransaction {
             }
             guard shares.count > 1 else { return found }
             found.sort { ($0.change, $0.isGone ? 1 : 0, $0.share.number) < ($1.change, $1.isGone ? 1 : 0, $1.share.number) }
-            // A record that has left one of them for another has one change in both: it is told once, or a page could end in between.
+            // A record that has moved between two of the shares has one change in both. It is returned once, or a page could end
+            // between the two.
             var last: CoveredRecord?
             found.removeAll { item in
                 defer { last = item }
@@ -235,7 +236,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
                 ON CONFLICT (owner, share, name) DO UPDATE SET type = ?4, change = ?5, is_gone = ?6
                 """
             let (insert, owner) = (try statement(sql), try number(writing: zone.owner))
-            // What has left one share may have come into another.
+            // Entries of records that have left come first: a record may have left one share for another.
             for record in records.filter(\.isGone) + records.filter({ !$0.isGone }) {
                 try insert.execute(arguments: [
                     record.share.number, record.name, zone.number, record.type, record.change, record.isGone, owner,
@@ -288,7 +289,7 @@ extension SQLiteCloudTransaction: SharingTransaction {
         }
     }
 
-    // What was done
+    // The audit
 
     func lastAuditTime(of owner: String) throws(CloudError) -> Int64? {
         try run {

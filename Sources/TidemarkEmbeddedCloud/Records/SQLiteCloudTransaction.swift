@@ -5,9 +5,10 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// The rows of a ``SQLiteCloudStorage``.
+/// The rows of a ``SQLiteCloudStorage`` in a transaction.
 ///
-/// The owner comes first in each table and in each statement of a request, as a number: ``OwnerNumbers`` has it by the owner's name.
+/// The owner comes first in each table, and in each statement of a request. It is a number, which ``OwnerNumbers`` finds by the
+/// owner's name.
 struct SQLiteCloudTransaction: CloudTransaction {
     let db: Database
     let context: SQLiteCloudContext
@@ -43,7 +44,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    /// What the first change of an owner follows, and of each owner the next one, since the last incarnation began.
+    /// Returns the number after which each owner counts its changes since the last incarnation began.
     func firstChange() throws -> Int64 {
         try max(context.commonChanges, Int64.fetchOne(statement("SELECT max(began) FROM incarnations")) ?? 0)
     }
@@ -120,7 +121,8 @@ struct SQLiteCloudTransaction: CloudTransaction {
             var found: [String: StoredCloudRecord] = [:]
             found.reserveCapacity(names.count)
             for name in names {
-                // Two spellings of a name are one key: the one that is not there takes nothing from the other.
+                // Two spellings of a name are equal keys of a dictionary, so a missing spelling must not replace the other's
+                // record.
                 guard
                     let record = try select.withRow(
                         [owner, zone.number, name], { StoredCloudRecord($0, of: select, zone.owner) })
@@ -145,7 +147,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 modified_by = ?10, is_deleted = ?11, digest = ?12, damaged = NULL WHERE owner = ?13 AND zone = ?1 AND name = ?2
                 RETURNING id
                 """)
-            // What is damaged stays as it is: it would get a digest by which nobody could tell.
+            // A damaged record stays as it is. Saving it would give it a digest that hides the damage.
             for record in records where record.damage == nil {
                 let owner = try number(writing: record.zone.owner)
                 let values: StatementArguments = [
@@ -165,14 +167,14 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    /// Forgets under what a record was found.
+    /// Removes the rows by which a record is found.
     func unlink(_ id: Int64, of owner: Int64) throws {
         for table in ["dependencies", "found", "named"] {
             try statement("DELETE FROM \(table) WHERE owner = ? AND record = ?").execute(arguments: [owner, id])
         }
     }
 
-    /// Notes under what a record is found.
+    /// Adds the rows by which a record is found.
     private func link(_ record: StoredCloudRecord, id: Int64, of owner: Int64) throws {
         for target in record.dependsOn {
             try statement("INSERT INTO dependencies (owner, zone, target, record) VALUES (?, ?, ?, ?)")
@@ -203,7 +205,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
                 statement("SELECT id, fields, zone, owner, name FROM records WHERE type = ? AND is_deleted = 0"),
                 arguments: [type])
             while let row = try rows.next() {
-                // What is damaged is not found by what it says.
+                // A damaged row is not indexed by its values.
                 guard let id = Int64.fromDatabaseValue(row[0]), let fields = Data.fromDatabaseValue(row[1]),
                     let zone = Int64.fromDatabaseValue(row[2]), let owner = Int64.fromDatabaseValue(row[3]),
                     let name = String.fromDatabaseValue(row[4]), let values = try? indexed(name, fields)
@@ -216,7 +218,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
 
     func records(in zone: StoredZone.ID, after change: Int64, limit: Int) throws(CloudError) -> [StoredCloudRecord] {
         try run {
-            // A cursor's row is read where it lies; one that is kept is copied first.
+            // The row of a cursor is read in place; a row that is kept is copied first.
             let select = try statement(
                 "SELECT * FROM records WHERE owner = ? AND zone = ? AND changed > ? ORDER BY changed LIMIT ?")
             let rows = try Row.fetchCursor(select, arguments: [number(of: zone.owner), zone.number, change, limit])
@@ -312,7 +314,7 @@ struct SQLiteCloudTransaction: CloudTransaction {
         }
     }
 
-    /// Metres between two places of a "latitude longitude" text and two numbers, on a sphere.
+    /// Returns the metres on a sphere between a place in a "latitude longitude" text and a place in two numbers.
     static let distance = DatabaseFunction("cloud_distance", argumentCount: 3, pure: true) { values in
         guard let text = String.fromDatabaseValue(values[0]), let latitude = Double.fromDatabaseValue(values[1]),
             let longitude = Double.fromDatabaseValue(values[2])

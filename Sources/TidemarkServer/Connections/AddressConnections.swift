@@ -1,7 +1,7 @@
 import NIOCore
 import TidemarkModel
 
-/// The connections that each address has, so that one leaves room for the others.
+/// Counts the connections of each address, so that one address leaves room for the others.
 final class AddressConnections: Sendable {
     private struct Connections {
         var most: Int
@@ -10,10 +10,10 @@ final class AddressConnections: Sendable {
 
     private let connections: LockedValue<Connections>
 
-    /// - Parameter most: Of one address; 0 for no limit.
+    /// - Parameter most: The most connections of one address; 0 for no limit.
     init(most: Int) { connections = LockedValue(Connections(most: most)) }
 
-    /// There is room for fewer than was thought.
+    /// Lowers the limit, because the system allows fewer connections.
     func lower(to most: Int) {
         connections.withLock { connections in
             guard connections.most > 0 else { return }
@@ -21,7 +21,7 @@ final class AddressConnections: Sendable {
         }
     }
 
-    /// Counts one more from an address, if it may have it.
+    /// Counts a connection of an address, unless the address has as many as it may.
     func open(_ address: String) -> Bool {
         connections.withLock { connections in
             let count = connections.byAddress[address] ?? 0
@@ -39,7 +39,7 @@ final class AddressConnections: Sendable {
     }
 }
 
-/// Closes a connection before anything is read of it. Stands before all others.
+/// Closes a connection before anything is read from it. It is the first handler of the pipeline.
 final class ClosedDoor: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -47,7 +47,7 @@ final class ClosedDoor: ChannelInboundHandler {
         if context.channel.isActive { context.close(promise: nil) }
     }
 
-    // Nobody behind it learns that there was a connection.
+    // The handlers behind it never learn of the connection.
     func channelActive(context: ChannelHandlerContext) { context.close(promise: nil) }
 }
 

@@ -2,7 +2,7 @@ import NIOCore
 import NIOHTTP1
 import NIOTLS
 
-/// Closes a connection whose client keeps the server waiting; counts its bytes. Stands before the decoder of HTTP, behind TLS.
+/// Closes a connection whose client keeps the server waiting, and counts its bytes. It stands between TLS and the HTTP decoder.
 final class ConnectionGuard: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -13,14 +13,14 @@ final class ConnectionGuard: ChannelDuplexHandler {
     private let metrics: ServerMetrics
     private let idle: IdleConnections
     private let address: String
-    /// Requests that have begun to come and are not answered to their end.
+    /// Requests that have begun to arrive and whose answers are not complete.
     private var unanswered = 0
     private var isResting = false
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
     private var timerDeadline: NIODeadline?
 
-    /// - Parameter address: From where the connection comes, as limits know it.
+    /// - Parameter address: The connection's address, in the form that limits use.
     init(limits: ServerLimits, metrics: ServerMetrics, idle: IdleConnections, address: String) {
         timeouts = ConnectionTimeouts(limits: limits, allowance: .random(in: 0..<0.25))
         (self.metrics, self.idle, self.address) = (metrics, idle, address)
@@ -43,7 +43,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
         context.fireChannelInactive()
     }
 
-    /// Whoever connects has something to ask: only a connection that was used may rest.
+    /// A new connection is expected to send a request. Only a connection that was used may rest.
     private func begin() {
         timeouts.begin(at: .now())
         arm()
@@ -62,7 +62,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
         let now = NIODeadline.now()
         timeouts.receive(count, at: now)
         context.fireChannelRead(data)
-        // Behind this, the decoder has said what it made of the bytes: most requests are here whole, and no time is set.
+        // The decoder has handled the bytes by now. Most requests are complete, and then no timer is set.
         arm()
     }
 
@@ -72,7 +72,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
     }
 
     func channelReadComplete(context: ChannelHandlerContext) {
-        // Whoever wants to read on says so now.
+        // A handler that wants to read on calls `read` now.
         timeouts.setReading(false, at: .now())
         context.fireChannelReadComplete()
     }
@@ -103,22 +103,22 @@ final class ConnectionGuard: ChannelDuplexHandler {
         context.fireUserInboundEventTriggered(event)
     }
 
-    // What the decoder has found, told by the handler behind it.
+    // The events of the HTTP decoder, reported by the handler behind it
 
     fileprivate func receiveHead() {
-        // The bytes of a head may have come along with the end of a request that was answered before it.
+        // The bytes of a head may have come together with the end of an earlier request, which was answered first.
         if let context { wake(context) }
         timeouts.receiveHead(at: .now())
         unanswered += 1
     }
 
-    /// A request has come whole. It may have been answered before that, as one that is refused by its head.
+    /// Records the end of a request. A request that is refused by its head may have been answered before.
     fileprivate func receiveEnd() {
         timeouts.receiveEnd()
         restIfDone()
     }
 
-    /// An answer was written to its end.
+    /// Records the end of an answer.
     fileprivate func sendEnd() {
         unanswered -= 1
         restIfDone()
@@ -136,7 +136,7 @@ final class ConnectionGuard: ChannelDuplexHandler {
         idle.wake(context.channel)
     }
 
-    /// Sets a timer unless one is set that comes in time. One that comes too early is set anew when it does.
+    /// Sets a timer, unless one is set that fires in time. A timer that fires too early is set again.
     private func arm() {
         guard let context, let deadline = timeouts.deadline else { return }
         if timer != nil, let timerDeadline, timerDeadline <= deadline { return }
@@ -160,8 +160,8 @@ final class ConnectionGuard: ChannelDuplexHandler {
 @available(*, unavailable)
 extension ConnectionGuard: Sendable {}
 
-/// Stands behind the decoder of HTTP, and tells the guard before it where requests begin and end, and answers end. A request whose `Host` is
-/// missing, doubled or malformed goes on without any, and is refused.
+/// Stands behind the HTTP decoder, and reports to the guard where requests begin and end and where answers end. If `Host` is
+/// missing, doubled or malformed, the request continues without one, and is refused.
 final class RequestMarker: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart

@@ -1,24 +1,24 @@
 import NIOCore
 
-/// How long a connection may keep the server waiting: says until when, and when it is enough.
+/// Decides how long a connection may keep the server waiting.
 ///
-/// Waiting that is the server's own doing doesn't count: while nothing is read, a body can't go on.
+/// Time in which the server itself reads nothing does not count, since a body can't arrive then.
 struct ConnectionTimeouts {
     private enum Phase {
-        /// Nothing has come since the last request.
+        /// Nothing has arrived since the last request.
         case quiet
-        /// TLS is agreed on, or the first head is waited for, or one has begun to come.
+        /// TLS is being negotiated, or the first head is expected, or a head has begun to arrive.
         case head(until: NIODeadline)
-        /// A body comes: so many bytes in the time that ends then.
+        /// A body arrives: this many bytes in the period that ends then.
         case body(until: NIODeadline, bytes: Int)
     }
 
     let limits: ServerLimits
-    /// What of the time for heads and bodies is given besides. Not the same to all: those that came at once would be closed at once, and
-    /// others wait for that.
+    /// A part of the time for heads and bodies that is added. It differs between connections, so that connections that came
+    /// together are not all closed together.
     private let allowance: Double
     private var phase = Phase.quiet
-    /// Since when the server reads nothing.
+    /// The time since which the server reads nothing.
     private var pausedSince: NIODeadline?
     private var unansweredSince: NIODeadline?
 
@@ -27,10 +27,10 @@ struct ConnectionTimeouts {
         self.allowance = allowance
     }
 
-    /// Whether no request has begun to come.
+    /// Whether no request has begun to arrive.
     var isQuiet: Bool { if case .quiet = phase { true } else { false } }
 
-    /// When to ``expire(at:)``; `nil` as long as nothing is waited for.
+    /// The time to call ``expire(at:)``; `nil` while the server waits for nothing.
     var deadline: NIODeadline? {
         let answer = unansweredSince.map { $0 + TimeAmount(limits.answerTime) }
         switch phase {
@@ -39,10 +39,10 @@ struct ConnectionTimeouts {
         }
     }
 
-    /// Somebody has connected, or TLS is agreed on: a head is to come.
+    /// Records a new connection, or the end of the TLS negotiation. A head is expected next.
     mutating func begin(at now: NIODeadline) { phase = .head(until: now + TimeAmount(limits.headTime * (1 + allowance))) }
 
-    /// Bytes have come. Those that end a head are counted with the body, which does no harm.
+    /// Records bytes that have arrived. Bytes that end a head count with the body, which does no harm.
     mutating func receive(_ count: Int, at now: NIODeadline) {
         switch phase {
         case .quiet: begin(at: now)
@@ -51,15 +51,15 @@ struct ConnectionTimeouts {
         }
     }
 
-    /// A head is complete.
+    /// Records a complete head.
     mutating func receiveHead(at now: NIODeadline) {
         phase = .body(until: now + TimeAmount(limits.bodyTime * (1 + allowance)), bytes: 0)
     }
 
-    /// A request is complete.
+    /// Records a complete request.
     mutating func receiveEnd() { phase = .quiet }
 
-    /// Whether the server reads, or has had enough for now.
+    /// Records whether the server reads.
     mutating func setReading(_ isReading: Bool, at now: NIODeadline) {
         if !isReading {
             pausedSince = pausedSince ?? now
@@ -69,12 +69,12 @@ struct ConnectionTimeouts {
         }
     }
 
-    /// Whether the client takes what it is sent.
+    /// Records whether the client reads its answer.
     mutating func setTaking(_ isTaking: Bool, at now: NIODeadline) {
         unansweredSince = isTaking ? nil : unansweredSince ?? now
     }
 
-    /// Whether it is enough.
+    /// Returns whether the connection has kept the server waiting too long.
     mutating func expire(at now: NIODeadline) -> Bool {
         if let unansweredSince, unansweredSince + TimeAmount(limits.answerTime) <= now { return true }
         switch phase {

@@ -1,17 +1,17 @@
 import NIOCore
 import TidemarkModel
 
-/// The connections that rest between requests, so that they give way when others want to connect and there is room for no more.
+/// The connections that rest between requests. They are closed when new connections come and no more may be open.
 ///
-/// When as many are open as may be, those that rest longest are closed, of the address that has most of them resting: a client that keeps
-/// thousands keeps nobody out.
+/// When as many are open as may be, the longest resting ones are closed, those of the address with the most resting connections
+/// first. So a client with thousands of connections keeps nobody out.
 final class IdleConnections: Sendable {
-    /// Asks a connection to close if it still rests.
+    /// The event that asks a connection to close if it still rests.
     struct GiveWay: Sendable {}
 
     private struct Resting {
         let address: String
-        /// Grows with each connection that begins to rest.
+        /// A number that grows with each connection that begins to rest.
         let turn: UInt64
         let channel: any Channel
     }
@@ -25,20 +25,20 @@ final class IdleConnections: Sendable {
 
     private let state: LockedValue<State>
 
-    /// - Parameter limit: Connections that may be open.
+    /// - Parameter limit: The most open connections.
     init(limit: Int) { state = LockedValue(State(limit: limit)) }
 
-    /// Sets the number of connections that may be open.
+    /// Lowers the most open connections.
     func lower(to limit: Int) { state.withLock { $0.limit = min($0.limit, max(1, limit)) } }
 
     /// Counts a connection, and makes room for the next one.
     ///
-    /// - Returns: How many are asked to close.
+    /// - Returns: The number of connections that are asked to close.
     @discardableResult
     func opened() -> Int {
         let leaving = state.withLock { state -> [any Channel] in
             state.open += 1
-            // Some at once, so that not each connection that comes has all of them compared.
+            // Several are closed at once, so that not every new connection compares all of them.
             return state.open < state.limit ? [] : Self.take(max(1, state.limit / 100), from: &state)
         }
         for channel in leaving { channel.pipeline.fireUserInboundEventTriggered(GiveWay()) }
@@ -52,7 +52,7 @@ final class IdleConnections: Sendable {
         }
     }
 
-    /// A connection has answered all that it was asked.
+    /// Adds a connection that has answered all of its requests.
     func rest(_ channel: any Channel, of address: String) {
         state.withLock { state in
             state.turn += 1
@@ -60,10 +60,10 @@ final class IdleConnections: Sendable {
         }
     }
 
-    /// How many connections rest. A client can't tell: it has its answer before the connection rests.
+    /// The number of resting connections. A client can't tell: it has its answer before the connection rests.
     var restingCount: Int { state.withLock { $0.resting.count } }
 
-    /// A connection is used again.
+    /// Removes a connection that is used again.
     func wake(_ channel: any Channel) { state.withLock { state in state.resting[ObjectIdentifier(channel)] = nil } }
 
     private static func take(_ count: Int, from state: inout State) -> [any Channel] {
@@ -72,7 +72,7 @@ final class IdleConnections: Sendable {
         for address in byAddress.keys { byAddress[address]!.sort { $0.turn > $1.turn } }
         var leaving: [any Channel] = []
         while leaving.count < count {
-            // Of those that have as many, the one whose connection rests longest.
+            // Of addresses with equally many, the one whose connection has rested longest.
             let largest = byAddress.max { left, right in
                 (left.value.count, right.value.last!.turn) < (right.value.count, left.value.last!.turn)
             }

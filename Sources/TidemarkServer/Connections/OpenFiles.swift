@@ -2,12 +2,12 @@ import Foundation
 
 /// The files and connections that this process may have open at once.
 enum OpenFiles {
-    /// What databases and assets need besides.
+    /// The number of files that databases and assets need besides connections.
     private static let others = 500
 
-    /// Has the system allow enough for so many connections.
+    /// Raises the system's limit of open files, for a number of connections.
     ///
-    /// - Returns: For how many there is room.
+    /// - Returns: The number of connections for which there is room.
     static func raise(for connections: Int) -> Int {
         var limit = rlimit()
         #if os(Linux)

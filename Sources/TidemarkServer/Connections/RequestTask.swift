@@ -3,8 +3,8 @@ import NIOCore
 
 /// Answers each request in a task of its own.
 ///
-/// A task keeps what its deepest call has needed until it ends, and that of a connection ends with the connection: thousands that rest
-/// would keep the memory of thousands of requests.
+/// A task keeps the memory of its deepest call until it ends. In a task that lasts as long as its connection, thousands of
+/// resting connections would keep the memory of thousands of requests.
 struct RequestTask: Sendable {
     let responder: CloudResponder
 
@@ -16,9 +16,9 @@ struct RequestTask: Sendable {
         }
     }
 
-    /// Gives the writer, which there is but one of, from one task to the other.
+    /// Passes the only writer from one task to the other.
     ///
-    /// `@unchecked Sendable`: it is put in before the other task begins, and taken once.
+    /// `@unchecked Sendable`: the writer is set before the other task begins, and taken once.
     private final class ResponseWriterBox: @unchecked Sendable {
         private var writer: ResponseWriter?
 

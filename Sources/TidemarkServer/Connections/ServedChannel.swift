@@ -6,7 +6,7 @@ import NIOHTTP1
 import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 
-/// The line of handlers of a connection that speaks HTTP/1.1.
+/// The channel handlers of a connection that speaks HTTP/1.1.
 struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     typealias Value = NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>
 
@@ -28,7 +28,7 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
         }
         return channel.eventLoop.makeCompletedFuture {
             let line = channel.pipeline.syncOperations
-            // The line is made all the same: who serves connections wants each to have one.
+            // The handlers are added all the same, because the framework expects them on each connection.
             if isTurnedAway { try line.addHandler(ClosedDoor(), position: .first) }
             let connection = ConnectionGuard(limits: limits, metrics: metrics, idle: idle, address: address ?? "")
             try line.addHandler(connection)
@@ -51,7 +51,7 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     ///
     /// - Returns: Whether the address may have it.
     private func enter(_ channel: any Channel, _ address: String?) -> Bool {
-        // Who has gone again has none.
+        // A connection that has closed again has no address.
         guard let address else { return true }
         guard addresses.open(address) else {
             metrics.turnedAway()
@@ -64,7 +64,7 @@ struct ServedChannel: ServerChildChannel, HTTPChannelHandler {
     func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value, logger: logger) }
 }
 
-/// Accepts no more connections than that; those that come besides wait.
+/// Limits the number of accepted connections. Further ones wait.
 struct ConnectionLimit: AvailableConnectionsDelegate {
     let limit: Int
     private var count = 0

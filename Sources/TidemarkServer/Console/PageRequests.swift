@@ -6,14 +6,14 @@ import TidemarkCloud
 import TidemarkConsole
 import TidemarkModel
 
-// What pages of TidemarkConsole are asked and answer, over a connection.
+// Requests to pages of TidemarkConsole, and their answers, over a connection
 
 extension ConsoleRequest {
     private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
     private static let fetchMode = HTTPField.Name("Sec-Fetch-Mode")!
     private static let background = HTTPField.Name(ConsoleRequest.backgroundHeader)!
 
-    /// - Parameter formValues: How many names and values of a form are read.
+    /// - Parameter formValues: The most names and values of a form that are read.
     init(_ call: Call, _ page: String, isPost: Bool, formValues: Int) {
         let type = call.headers[.contentType]
         let form = isPost ? PostedForm(call.body, contentType: type, most: formValues) : PostedForm()
@@ -42,7 +42,7 @@ extension Reply {
                 var offset: Int64 = 0
                 while offset < count {
                     let piece = try await read(offset, Int(min(Int64(Self.pieceSize), count - offset)))
-                    // What is missing has the connection break off, so that nobody takes a part for all.
+                    // Where content is missing, the connection breaks off, so that no client takes a part for the whole.
                     guard !piece.isEmpty else { return }
                     try await writer.write(ByteBuffer(bytes: piece))
                     offset += Int64(piece.count)
@@ -54,14 +54,14 @@ extension Reply {
 }
 
 extension SignIn {
-    /// Counts an attempt as ``countPageAttempt(_:_:)``, and looks for no account.
+    /// Counts an attempt as ``countPageAttempt(_:_:)`` does, without looking an account up.
     @Sendable func countOnly(_ email: String, _ address: String) async throws {
         if let wait = try await limitedWait(email: email, address: address) {
             throw Console.Delay(seconds: max(1, Int(wait.rounded(.up))))
         }
     }
 
-    /// Counts an attempt to sign in to pages, among those to sign in elsewhere.
+    /// Counts an attempt to sign in to pages together with attempts to sign in elsewhere.
     @Sendable func countPageAttempt(_ email: String, _ address: String) async throws -> Console.Attempt {
         do {
             let attempt = try await attempt(email: email, address: address, deviceToken: nil)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A form that a browser has posted: as it posts most of them, or in parts (RFC 7578), which may be files.
+/// A form that a browser has posted: URL-encoded, or in parts (RFC 7578), some of which may be files.
 struct PostedForm {
     private(set) var values: [String: String] = [:]
     /// The contents of files, by the names of their fields.
@@ -8,10 +8,10 @@ struct PostedForm {
 
     init() {}
 
-    /// What is no form has no values. Of a name that comes twice, the first counts.
+    /// Reads a form. A body that is no form has no values. If a name comes twice, the first value counts.
     ///
     /// - Parameters:
-    ///   - most: How many names and values are read.
+    ///   - most: The most names and values that are read.
     init(_ body: [UInt8], contentType: String?, most: Int) {
         guard let contentType, MultipartBody.isForm(contentType) else {
             values = TextCoding.pairs(Substring(String(decoding: body, as: UTF8.self)), most: most)
@@ -19,7 +19,7 @@ struct PostedForm {
         }
         guard let boundary = MultipartBody.boundary(contentType) else { return }
         let mark = Array("\r\n--\(boundary)".utf8)
-        // The first boundary has no line before it.
+        // The first boundary is not preceded by the end of a line.
         let bytes = [0x0d, 0x0a] + body
         guard bytes.starts(with: mark) else { return }
         var place = mark.count
@@ -45,7 +45,8 @@ struct PostedForm {
         }
     }
 
-    /// A parameter as browsers write it: in quotation marks, with `%22` for one in it, and `%0D%0A` for the end of a line.
+    /// Returns a parameter as browsers write it: between quotation marks, with `%22` for a quotation mark, and `%0D%0A` for the
+    /// end of a line.
     private static func parameter(_ name: String, of line: Substring) -> String? {
         guard let start = line.range(of: "; \(name)=\"")?.upperBound, let end = line[start...].firstIndex(of: "\"") else {
             return nil

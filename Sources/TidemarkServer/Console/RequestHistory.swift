@@ -1,30 +1,30 @@
 import TidemarkConsole
 import TidemarkModel
 
-/// Remembers what this server has answered: counts of the last hour, day and week, and the last requests.
+/// Remembers the requests that this server has answered: counts for the last hour, day and week, and the last requests.
 final class RequestHistory: Sendable {
-    /// Counts of some minutes.
+    /// The counts of one step, which is some minutes long.
     private struct Bucket: Sendable {
-        /// Which step since 1970 it is.
+        /// The number of the step since 1970.
         var number: Int64 = -1
         var requests = 0
-        /// Those that were refused, and those that the server has failed.
+        /// Requests that were refused, and requests that failed because of the server.
         var refused = 0, errors = 0
-        /// How many answers took up to each of ``bounds``, and the last of them longer.
+        /// The number of answers that took at most as long as each of ``bounds``; the last counts all longer ones.
         var latencies = [Int](repeating: 0, count: RequestHistory.bounds.count + 1)
     }
 
     private struct State: Sendable {
-        /// By span; a place is used again after as many steps as the span has.
+        /// By span. A bucket is used again after as many steps as the span has.
         var buckets: [[Bucket]]
-        /// The last requests; ``next`` is the oldest, once there are enough.
+        /// The last requests. Once there are enough, ``next`` is the oldest.
         var requests: [ServedRequest] = []
         var next = 0
     }
 
     /// Milliseconds.
     private static let bounds: [Double] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000]
-    /// How many requests are remembered.
+    /// The number of requests that are remembered.
     private static let most = 1_000
 
     private let state = LockedValue(
@@ -82,7 +82,7 @@ final class RequestHistory: Sendable {
         return ordered.reversed().filter { container == nil || $0.container == container }
     }
 
-    /// The milliseconds in which a share of the requests was answered: one of ``bounds``.
+    /// Returns the milliseconds within which a share of the requests was answered: one of ``bounds``.
     private static func bound(_ share: Double, _ bucket: Bucket) -> Double {
         let wanted = Int((Double(bucket.requests) * share).rounded(.up))
         var count = 0

@@ -8,22 +8,22 @@ import TidemarkConsole
 import TidemarkIdentity
 import TidemarkModel
 
-/// Hands requests under `/console` to the console.
+/// Passes requests under `/console` to the console.
 struct ServedConsole: Sendable {
     private let console: Console
 
-    /// Pages whose forms have records, files or schemas. Their bodies are large for who is signed in alone: others could fill the room that the
-    /// server has for bodies.
+    /// Pages whose forms have records, files or schemas. Only signed-in users may send large bodies to them, since others could
+    /// fill the server's memory for bodies.
     private static let large: Set = ["record", "schema"]
-    /// The most bytes of other forms, and of all that come without a session.
+    /// The most bytes of other forms, and of all forms without a session.
     private static let formSize = 64 << 10
-    /// Names and values of a form: two for each field of a record.
+    /// The most names and values of a form: two for each field of a record.
     private static let formValues = 5_000
 
-    /// What the names of its operations begin with.
+    /// The prefix of its operations' names.
     static let prefix = "console"
 
-    /// - Parameter dispatcher: Notifies devices of what is changed.
+    /// - Parameter dispatcher: Notifies devices of changes.
     init(signIn: SignIn, history: RequestHistory, dispatcher: NotificationDispatcher?, logger: Logger) {
         var changed: (@Sendable (RecordChange) -> Void)?
         if let dispatcher { changed = { dispatcher.tell(.init($0)) } }
@@ -59,7 +59,7 @@ struct ServedConsole: Sendable {
 }
 
 extension NotificationDispatcher.ChangeSummary {
-    /// What an operator has changed.
+    /// Makes the summary of an operator's change.
     init(_ change: RecordChange) {
         let event: Subscription.Event =
             switch change.event {

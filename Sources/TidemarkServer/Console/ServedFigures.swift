@@ -2,10 +2,10 @@ import TidemarkCloudEngine
 import TidemarkConsole
 import TidemarkModel
 
-/// What a server tells the console: its requests, and who hears of changes.
+/// The figures that a server shows in the console: its requests and notifications.
 struct ServedFigures: ServerFigures {
     let requestHistory: RequestHistory
-    /// `nil` where the server notifies nobody.
+    /// `nil` where the server sends no notifications.
     let dispatcher: NotificationDispatcher?
 
     func history(_ span: FigureSpan) -> [FigureSample] { requestHistory.history(span) }

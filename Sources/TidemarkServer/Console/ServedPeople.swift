@@ -4,13 +4,13 @@ import TidemarkAdministration
 import TidemarkConsole
 import TidemarkModel
 
-/// Hands requests under `/account` and `/share` to the pages of people.
+/// Passes requests under `/account` and `/share` to the pages of people.
 struct ServedPeople: Sendable {
     private let pages: PeoplePages
 
     /// The most bytes of a form.
     private static let formSize = 64 << 10
-    /// Names and values of a form.
+    /// The most names and values of a form.
     private static let formValues = 50
 
     init(signIn: SignIn, mail: PeopleMail?, provider: PeopleProvider?, logger: Logger) {
@@ -28,7 +28,7 @@ struct ServedPeople: Sendable {
             countAttempt: signIn.countOnly)
     }
 
-    /// What the names of its operations begin with.
+    /// The prefix of its operations' names.
     static let prefix = "people"
 
     var operations: [Operation] {
@@ -44,7 +44,7 @@ struct ServedPeople: Sendable {
                 link: PeoplePages.Link(
                     container: call.container, environment: call.environment, token: call.parameters["link"] ?? ""))
         }
-        // Programs that look for an endpoint there hear that there is none.
+        // Programs that look for an endpoint there are told that there is none.
         let root = Operation("\(Self.prefix).root", .get, "/", body: .none, isOpen: true) { call in
             guard call.headers[.accept]?.lowercased().contains("text/html") == true else { throw Refusal.noHandler }
             return Reply(.redirect(to: Address(under: Address.peopleRoot)))

@@ -2,27 +2,27 @@ import Logging
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Collects what clients are refused, and writes it beside the requests: once a second at the most, and equal failures as one.
+/// Collects failures of clients, and writes them beside the requests: once a second at most, with equal failures merged.
 ///
-/// No request waits for it, and none fails with it. What a server has collected when it is killed is lost: a second's failures.
+/// No request waits for it or fails because of it. If the server is killed, the failures of about a second are lost.
 final class SyncFailureWriter: Sendable {
     private struct State {
         /// By ``SyncFailure/kind``.
         var waiting: [SyncFailure: SyncFailure] = [:]
-        /// How many of ``waiting`` each group has.
+        /// The number of failures in ``waiting``, by group.
         var counts: [Group: Int] = [:]
-        /// How many failures had no room.
+        /// The number of failures for which there was no room.
         var dropped = 0
-        /// How many failures a write has that is under way.
+        /// The number of failures that are being written.
         var beingWritten = 0
-        /// Writes until nothing waits.
+        /// The task that writes until nothing waits.
         var writing: Task<Void, Never>?
     }
 
-    /// Failures that share one bound. A client without an account takes no place from accounts, a device whose every record is refused takes none
-    /// from other accounts, and a client that tries many addresses takes none from other requests.
+    /// Failures that share one limit. A client without an account takes no room from accounts. A device whose every record is
+    /// refused takes none from other accounts. A client that tries many addresses takes none from other requests.
     private enum Group: Hashable {
-        /// Those of an account, by its identifier or by that of its session.
+        /// Failures of an account, by its identifier or by that of its session.
         case account(String)
         case signIns, nobody
 
@@ -35,7 +35,7 @@ final class SyncFailureWriter: Sendable {
             self = failure.isSignInOfNobody ? .signIns : .nobody
         }
 
-        /// How many different failures of the group wait at the most.
+        /// The most different failures of the group that may wait.
         var limit: Int {
             switch self {
             case .account: SyncFailureLimits.ofAccount
@@ -60,10 +60,10 @@ final class SyncFailureWriter: Sendable {
         (self.logger, self.rest, self.write) = (logger, rest, write)
     }
 
-    /// Takes failures of a request, which are written soon.
+    /// Adds failures of a request, to be written soon.
     func record(_ failures: [SyncFailure]) {
         guard !failures.isEmpty else { return }
-        // What waits holds no text that is as large as a request.
+        // Waiting failures hold no text that is as large as a request.
         let cut = failures.map { failure in
             var failure = failure
             failure.fit()
@@ -85,15 +85,15 @@ final class SyncFailureWriter: Sendable {
             }
             guard state.writing == nil else { return }
             state.writing = Task { [weak self, rest] in
-                // A rest that is cut short is over: what waits is written.
+                // If the pause is cancelled, the waiting failures are written at once.
                 repeat { try? await rest() } while await self?.writeWaiting() == true
             }
         }
     }
 
-    /// Writes what waits.
+    /// Writes the waiting failures.
     ///
-    /// - Returns: Whether something may wait again.
+    /// - Returns: Whether some may be waiting again.
     private func writeWaiting() async -> Bool {
         let (failures, dropped): ([SyncFailure], Int) = state.withLock { state in
             defer { (state.waiting, state.counts, state.dropped) = ([:], [:], 0) }
@@ -108,7 +108,7 @@ final class SyncFailureWriter: Sendable {
                 metadata: ["dropped": .stringConvertible(dropped)])
         }
         do {
-            // What the task is told by its end does not end what it writes.
+            // The cancellation of this task does not cancel the write.
             try await Task { [write] in try await write(failures) }.value
         } catch {
             logger.warning(
@@ -118,12 +118,12 @@ final class SyncFailureWriter: Sendable {
         return true
     }
 
-    /// Writes what waits, when no more requests come. The log says what is lost where the storage does not answer in time: the end of a server
-    /// waits for no diagnostics.
+    /// Writes the waiting failures when no more requests come. If the storage does not answer in time, the log says what is lost:
+    /// a server does not delay its end for diagnostics.
     func finish(within patience: Duration = .seconds(2)) async {
         let (ends, told) = AsyncStream<Bool>.makeStream()
         let clock = Task {
-            // A sleep that is cut short is over.
+            // A cancelled sleep has ended, too.
             try? await Task.sleep(for: patience)
             told.yield(false)
         }
@@ -131,7 +131,7 @@ final class SyncFailureWriter: Sendable {
             await finishWriting()
             told.yield(true)
         }
-        // In a task of its own: that of a server that ends may have been cancelled.
+        // In a task of its own: the task of an ending server may be cancelled.
         let isWritten = await Task { () -> Bool in
             var answers = ends.makeAsyncIterator()
             return await answers.next() ?? false
@@ -147,7 +147,7 @@ final class SyncFailureWriter: Sendable {
     }
 
     private func finishWriting() async {
-        // A write that is under way is waited for; the rest before the next one is cut short.
+        // A running write is awaited. The pause before the next one is cut short.
         while let writing = state.withLock({ $0.writing }) {
             writing.cancel()
             await writing.value

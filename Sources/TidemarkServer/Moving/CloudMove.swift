@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkSQLite
 
-/// Copies a cloud from a directory into a database and a bucket, or back, so that devices notice nothing. Whatever ends it, it goes on where
-/// it was when it is run again.
+/// Copies a cloud from a directory into a database and a bucket, or back, so that devices notice nothing. After an interruption
+/// of any kind, running it again continues where it stopped.
 package struct CloudMove: Sendable {
     /// A place that has a cloud, or gets one.
     package enum Place: Sendable {
@@ -15,23 +15,23 @@ package struct CloudMove: Sendable {
         case database(ServerConfiguration.Database)
     }
 
-    /// What has been moved.
+    /// The result of a move.
     package struct Report: Sendable {
         package var containers = 0
-        /// Of all containers: each has one or two.
+        /// The number of environments of all containers: a container has one or two.
         package var environments = 0
         package var accounts = 0
         package var records = 0
         package var assets = 0
-        /// Equal on both sides, in hexadecimal.
+        /// The digest of both sides, in hexadecimal.
         package var digest = ""
         /// Contents that are damaged or missing in the source.
         package var problems: [String] = []
     }
 
-    /// How far it is.
+    /// How far a move is.
     package struct Progress: Sendable {
-        /// What is done, such as `records of journal/development`.
+        /// The present work, such as `records of journal/development`.
         package let what: String
         package let done: Int
         package let total: Int
@@ -45,7 +45,7 @@ package struct CloudMove: Sendable {
         (self.source, self.target, self.progress) = (source, target, progress)
     }
 
-    /// Moves what is not moved yet, and compares both sides.
+    /// Moves everything that was not moved yet, and compares both sides.
     ///
     /// - Throws: ``ServerError``: `options` for two places of one kind, `noData` for a source without a cloud, `occupied` for a target with
     ///   something else, `busy` while others use one of the places, `storage`, `io`.
@@ -57,7 +57,7 @@ package struct CloudMove: Sendable {
         } catch {
             result = .failure(error)
         }
-        // Also after a failure: a program that ends while a library of connections is at work may crash.
+        // After a failure, too: a program that ends while libpq's connections are in use may crash.
         for side in opened.reversed() { await side.close() }
         do {
             return try result.get()
@@ -72,7 +72,7 @@ package struct CloudMove: Sendable {
         }
     }
 
-    /// - Parameter opened: Gets the places that were opened, which are to be closed.
+    /// - Parameter opened: Gets the opened places, which the caller closes.
     private func run(_ opened: inout [any MoveSide]) async throws -> Report {
         // An address that can't be read is reported before the source is opened, which may take long.
         if case .database(let place) = self.target { _ = try PostgresAddress(place.address) }
@@ -114,7 +114,7 @@ extension ServerError {
     }
 }
 
-/// One run of a move.
+/// A move while it runs.
 private struct MoveRun {
     private let source: any MoveSide
     private let progress: @Sendable (CloudMove.Progress) -> Void
@@ -123,7 +123,7 @@ private struct MoveRun {
         (self.source, self.progress) = (source, progress)
     }
 
-    /// A table, and the container that has it.
+    /// A table, with the container that it belongs to.
     private struct Part {
         let container: MovedContainer?
         let table: MovedTable
@@ -142,7 +142,7 @@ private struct MoveRun {
             + containers.flatMap { container in MovedTable.ofContainers.map { Part(container: container, table: $0) } }
     }
 
-    /// What tells a cloud from others.
+    /// Returns a digest that identifies a cloud.
     private static func identity(_ side: any MoveSide, _ containers: [MovedContainer]) async throws -> String {
         var digest = AssetDigest()
         digest.update(Array("move".utf8) + Array(try await side.secrets()["secret"] ?? Data()))
@@ -150,7 +150,7 @@ private struct MoveRun {
         return digest.finish().digest
     }
 
-    /// Makes sure that there is a cloud that nobody uses.
+    /// Checks that the source has a cloud that no process uses.
     func checkSource() async throws {
         let accounts = try await source.count(of: .ofAccounts, in: nil)
         let containers = try await source.containers()
@@ -187,7 +187,7 @@ private struct MoveRun {
         for container in containers where !state.assetsOf.contains(container.path) {
             try await moveAssets(of: container, to: target, &state)
         }
-        // What has arrived is read again. What was read of the source was summed on its way.
+        // The target's rows are read again. The source's rows were summed as they were read.
         let sums = try await self.sums(of: target, containers, "comparing")
         for part in Self.parts(containers) where sums[part.key] != state.sums[part.key] {
             throw MoveError(
@@ -196,7 +196,7 @@ private struct MoveRun {
             )
         }
         try await checkContainers(of: target, containers)
-        // What takes long comes first: nothing may change behind the last look.
+        // The slow check comes first, so that nothing can change after the last look.
         let isAsBefore = try await hasCommonRows(of: state)
         try await source.checkIsUnused()
         guard isAsBefore, try await source.stamp() == stamp else {
@@ -208,8 +208,8 @@ private struct MoveRun {
         return report
     }
 
-    /// Whether the source's accounts, credentials and subscriptions are those that were moved. The stamp tells how many there are, and not whether a
-    /// password, a token or a quota is another one since.
+    /// Returns whether the source's accounts, credentials and subscriptions are those that were moved. The stamp has only their
+    /// number, and would miss a changed password, token or quota.
     private func hasCommonRows(of state: MoveState) async throws -> Bool {
         for part in Self.commonParts where state.complete.contains(part.key) {
             guard try await sum(of: part, in: source, "comparing") == state.sums[part.key] else { return false }
@@ -247,7 +247,7 @@ private struct MoveRun {
         }
     }
 
-    /// How many rows are read at once: few of large ones.
+    /// The number of rows to read at once: fewer if they are large.
     private struct Pace {
         private(set) var limit = 500
 
@@ -301,9 +301,9 @@ private struct MoveRun {
     private static let assetsAtOnce = 8
     private static let pieceSize: Int64 = 8 << 20
 
-    /// Copies a content that is not there yet. The target checks it against its SHA-256.
+    /// Copies a content that the target lacks. The target compares it with its SHA-256.
     ///
-    /// - Returns: What is wrong with the content in the source; `nil` for nothing.
+    /// - Returns: What is wrong with the content in the source; `nil` if nothing is.
     private static func copy(
         _ asset: CloudAsset, of owner: String, _ from: any AssetStorage, _ to: any AssetStorage
     ) async throws -> String? {
@@ -322,7 +322,7 @@ private struct MoveRun {
                 return "\(label) is damaged"
             }
             guard !piece.isEmpty || asset.size == 0 else { return "\(label) is damaged: it ends too early" }
-            // What comes in one piece is looked at before it goes.
+            // A content that fits in one piece is checked before it is sent.
             if offset == 0, piece.count == asset.size, AssetDigest.asset(of: piece) != asset { return "\(label) is damaged" }
             do throws(CloudError) {
                 offset = try await to.add(piece, to: asset, at: offset, owner: owner, by: nil).received
@@ -336,7 +336,7 @@ private struct MoveRun {
 
     // Comparing
 
-    /// Says whether two places have the same cloud, of which one was moved from the other.
+    /// Compares two places after a move from one to the other.
     func compare(with target: any MoveSide) async throws -> CloudMove.Report {
         try await target.checkIsUnused()
         let containers = try await source.containers()

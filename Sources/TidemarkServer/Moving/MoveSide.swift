@@ -1,86 +1,86 @@
 import Foundation
 import TidemarkCloudEngine
 
-/// Where a cloud is that is moved, or where it comes to.
+/// The source or the target of a move.
 protocol MoveSide: Sendable {
     /// The place, for messages.
     var name: String { get }
-    /// Reads the containers, but for their rows.
+    /// Reads the containers without their rows.
     func containers() async throws -> [MovedContainer]
-    /// Reads the secrets that the server signs with, by their names in a directory.
+    /// Reads the secrets with which the server signs, by their file names in a directory.
     func secrets() async throws -> [String: Data]
-    /// Reads some rows, in an order of its own.
+    /// Reads some rows, in the side's own order.
     ///
     /// - Parameters:
     ///   - container: `nil` for a table of the whole cloud.
-    ///   - place: Behind which row to go on, as the last call said; `nil` for the first.
-    /// - Returns: The rows, and the place of the last; `nil` where there are no more.
+    ///   - place: The row after which to continue, from the last call; `nil` for the beginning.
+    /// - Returns: The rows, and the place of the last one; `nil` where no more follow.
     func rows(
         of table: MovedTable, in container: MovedContainer?, after place: MovedRow?, limit: Int
     ) async throws -> (rows: [MovedRow], last: MovedRow?)
     /// Counts rows.
     func count(of table: MovedTable, in container: MovedContainer?) async throws -> Int
-    /// The contents of a container's assets.
+    /// Returns the storage of a container's assets.
     func assets(of container: MovedContainer) -> any AssetStorage
-    /// Says what tells one state of the rows from another, by containers.
+    /// Returns a text that identifies the state of the rows, by containers.
     func stamp() async throws -> String
-    /// Makes sure that nobody else uses it.
+    /// Checks that no other process uses it.
     func checkIsUnused() async throws
-    /// Lets go of it.
+    /// Closes it.
     func close() async
 }
 
-/// Where a cloud comes to.
+/// The target of a move.
 protocol MoveTarget: MoveSide {
-    /// Returns how far a move has come; `nil` where none has begun, and the place is empty.
+    /// Returns the state of a move; `nil` where none has begun, and the place is empty.
     ///
-    /// - Throws: ``MoveError`` `occupied` where there is something else.
+    /// - Throws: ``MoveError`` `occupied` where the place has anything else.
     func state() async throws -> MoveState?
-    /// Begins a move, or notes how far it has come.
+    /// Begins a move, or stores its state.
     func save(_ state: MoveState) async throws
     /// Makes containers without rows.
     func make(_ containers: [MovedContainer]) async throws
     /// Replaces the secrets.
     func write(secrets: [String: Data]) async throws
-    /// Writes rows, and notes how far the move has come, in one transaction where that is possible; otherwise rows that are written again
-    /// make no difference.
+    /// Writes rows, and stores the state of the move, in one transaction where that is possible. Otherwise, writing rows a second
+    /// time has no effect.
     func write(_ rows: [MovedRow], to table: MovedTable, in container: MovedContainer?, _ state: MoveState) async throws
-    /// Makes the place a cloud that can be used.
+    /// Makes the place a usable cloud.
     func finish(_ state: MoveState) async throws
 }
 
-/// How far a move has come. It lies with what has been moved.
+/// The state of a move, stored in its target.
 struct MoveState: Hashable, Codable, Sendable {
-    /// What tells the source from other clouds.
+    /// Identifies the source.
     var source: String
-    /// What tells the state of the source from others.
+    /// Identifies the state of the source.
     var stamp: String
-    /// By path and table, what has been moved.
+    /// The sums of the moved rows, by path and table.
     var sums: [String: RowSum] = [:]
-    /// Tables that are moved as a whole.
+    /// Tables that are moved completely.
     var complete: Set<String> = []
-    /// Of the table that is being moved, behind which row to go on.
+    /// In the table that is being moved, the row after which to continue.
     var place: MovedRow?
-    /// Containers whose assets are moved as a whole.
+    /// Containers whose assets are moved completely.
     var assetsOf: Set<String> = []
-    /// Contents that were damaged or missing, by containers.
+    /// Damaged or missing contents, by container.
     var problems: [String: [String]] = [:]
-    /// Whether all is done.
+    /// Whether the move is done.
     var isDone = false
 }
 
-/// Why a cloud can't be moved.
+/// The reason why a cloud can't be moved.
 struct MoveError: Error {
     enum Code: Sendable {
-        /// There is no cloud.
+        /// The source has no cloud.
         case missing
-        /// The target holds something else.
+        /// The target has something else.
         case occupied
-        /// Others use one of the places.
+        /// Another process uses one of the places.
         case busy
-        /// The source is not what it was when the move began.
+        /// The source has changed since the move began.
         case changed
-        /// What has arrived is not what went.
+        /// The target's rows differ from the source's.
         case different
         /// A file can't be written.
         case io

@@ -2,7 +2,7 @@ import TidemarkPostgres
 
 /// The tables of a container.
 extension MovedTable {
-    /// With the owner in the first column.
+    /// Makes a table whose first column is the owner.
     private static func owned(
         _ name: String, _ columns: [MovedColumn], sqliteKey: [String], postgresKey: [String], postgresFilter: String = "TRUE",
         hasIdentity: Bool = false
@@ -16,12 +16,12 @@ extension MovedTable {
     private static func integer(_ name: String, _ sqlite: String? = nil) -> MovedColumn { .init(name, .integer, sqlite: sqlite) }
     private static func name(_ name: String, _ sqlite: String? = nil) -> MovedColumn { .init(name, .name, sqlite: sqlite) }
 
-    /// In the order in which they are moved: records come before what names them.
+    /// In the order in which they are moved: records come before rows that name them.
     static let ofContainers: [MovedTable] = [
         MovedTable(
             name: "owners", postgres: "tidemark_owners", columns: [name("owner", "name"), integer("change")],
             sqliteKey: ["number"], postgresKey: ["owner"], sqliteFilter: "t.change > 0 AND t.name <> ''",
-            // The public database counts nothing; who has counted nothing has only a lock there.
+            // The public database has no counter, and an owner without a counter has only a row to lock.
             postgresFilter: "t.change > 0 AND length(t.owner) > 0"),
         MovedTable(
             name: "incarnations", postgres: "tidemark_incarnations",

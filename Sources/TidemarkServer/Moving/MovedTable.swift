@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkCloud
 
-/// A value of a row on its way from one kind of storage to the other.
+/// A value of a row that is moved from one kind of storage to the other.
 enum MovedValue: Hashable, Codable, Sendable {
     case null
     case integer(Int64)
@@ -42,23 +42,23 @@ struct MovedColumn: Sendable {
     }
 }
 
-/// A table that both kinds of storage have, and how each has it.
+/// A table that both kinds of storage have, with its form in each.
 struct MovedTable: Sendable {
-    /// Its name in SQLite.
+    /// The table's name in SQLite.
     let name: String
-    /// Its name in PostgreSQL.
+    /// The table's name in PostgreSQL.
     let postgres: String
     let columns: [MovedColumn]
-    /// What orders the rows in SQLite: columns of the table.
+    /// The columns that order the rows in SQLite.
     let sqliteKey: [String]
-    /// What orders the rows in PostgreSQL: columns of ``columns``.
+    /// The columns that order the rows in PostgreSQL, by their names in ``columns``.
     let postgresKey: [String]
-    /// Which rows go, as a condition of each.
+    /// A condition for the rows that are moved.
     var sqliteFilter = "TRUE"
     var postgresFilter = "TRUE"
-    /// An index that SQLite is to follow.
+    /// An index that SQLite has to use.
     var sqliteIndex: String?
-    /// Whether PostgreSQL gives rows numbers by itself.
+    /// Whether PostgreSQL numbers the rows itself.
     var hasIdentity = false
 
     /// The place of each column of ``postgresKey``.
@@ -68,7 +68,7 @@ struct MovedTable: Sendable {
 /// A row, its values in the order of its table's columns.
 typealias MovedRow = [MovedValue]
 
-/// A sum of digests of rows: equal for equal rows in any order, so that each side reads its rows as they lie.
+/// A sum of the digests of rows. It is equal for equal rows in any order, so each side reads its rows in its own order.
 struct RowSum: Hashable, Codable, Sendable {
     private(set) var count = 0
     private var words: [UInt64] = [0, 0, 0, 0]
@@ -101,19 +101,19 @@ struct RowSum: Hashable, Codable, Sendable {
         count += 1
     }
 
-    /// For a digest of several sums.
+    /// The sum as text, for a digest of several sums.
     var text: String { "\(count) \(words.map { String($0, radix: 16) }.joined(separator: " "))" }
 }
 
-/// What a cloud has of a container in an environment, but for its rows.
+/// A container of a cloud in one environment, without its rows.
 struct MovedContainer: Hashable, Sendable {
     let name: String
     let environment: String
-    /// What tags and tokens are encrypted with.
+    /// The key with which tags and tokens are encrypted.
     let key: Data
     /// When it was made, in microseconds since 1970 UTC.
     let began: Int64
-    /// Up to which number all owners were counted together.
+    /// The number up to which all owners shared one counter.
     let commonChanges: Int64
     /// The schema, as JSON.
     let schema: Data?
@@ -121,7 +121,7 @@ struct MovedContainer: Hashable, Sendable {
     /// The name with the environment.
     var path: String { "\(name)/\(environment)" }
 
-    /// What stands for it in a digest.
+    /// The container as a row, for a digest.
     var row: MovedRow {
         [
             .bytes(Data(name.utf8)), .bytes(Data(environment.utf8)), .bytes(key), .integer(began), .integer(commonChanges),

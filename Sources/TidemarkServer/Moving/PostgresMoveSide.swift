@@ -4,13 +4,13 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkPostgres
 
-/// A cloud in a database that is moved, or that one is moved to.
+/// A cloud in a database, as the source or the target of a move.
 final class PostgresMoveSide: MoveTarget {
     private let database: PostgresDatabase
     private let assetPlace: AssetPlace
     /// The numbers of containers, by their paths.
     private let numbers = LockedValue<[String: Int64]>([:])
-    /// What the database says of the move, as it was last written here.
+    /// The state of the move in the database, as this process last wrote it.
     private let noted = LockedValue<String?>(nil)
 
     var name: String { "the \(database.configuration.address.name)" }
@@ -182,7 +182,7 @@ final class PostgresMoveSide: MoveTarget {
                     is_only bool PRIMARY KEY CHECK (is_only), is_done bool NOT NULL, state text NOT NULL)
                 """)
         }
-        // Whoever was killed may still have a transaction there.
+        // A killed process may still have a transaction there.
         let found = try await database.transaction { db in try db.query("SELECT state FROM tidemark_moves FOR UPDATE") }
         if let row = found.first {
             let text: String = try row.value(0)
@@ -205,7 +205,7 @@ final class PostgresMoveSide: MoveTarget {
         noted.withLock { $0 = note.text }
     }
 
-    /// How far a move has come, to be written if nobody else has written there meanwhile.
+    /// The state of a move, to be written unless another process has written one meanwhile.
     private struct Note: Sendable {
         let text: String
         let before: String?
@@ -217,7 +217,7 @@ final class PostgresMoveSide: MoveTarget {
             (self.before, isDone, self.name) = (before, state.isDone, name)
         }
 
-        /// Writes it, with rows in the same round trip. First, so that the next process waits for this one.
+        /// Writes the state, with rows in the same round trip. The state comes first, so that another process waits for this one.
         func write(_ db: PostgresTransaction, _ rows: PostgresCommand? = nil) throws {
             let sql =
                 before == nil
@@ -327,7 +327,7 @@ final class PostgresMoveSide: MoveTarget {
         try await database.transaction(
             PostgresTransactionOptions(.readCommitted, isReadOnly: false, statementTimeout: .seconds(3_600))
         ) { db in
-            // What is numbered from now on comes behind what was moved.
+            // New numbers have to follow those that were moved.
             for (sequence, table, column) in [
                 ("'tidemark_zone_numbers'", "tidemark_zones", "number"),
                 ("'tidemark_share_numbers'", "tidemark_shares", "number"),
@@ -343,7 +343,7 @@ final class PostgresMoveSide: MoveTarget {
             try note.write(db)
         }
         noted.withLock { $0 = note.text }
-        // The planner knows nothing of so many rows at once.
+        // The planner has no statistics about so many new rows.
         try await database.transaction(
             PostgresTransactionOptions(.readCommitted, isReadOnly: false, statementTimeout: .seconds(3_600))
         ) { db in

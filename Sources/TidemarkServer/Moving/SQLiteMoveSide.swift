@@ -8,23 +8,23 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkSQLite
 
-/// A cloud in a directory that is moved.
+/// A cloud in a directory, as the source of a move.
 class SQLiteMoveSide: MoveSide, @unchecked Sendable {
     /// The directory that is read and written.
     let directory: URL
-    /// How messages name it.
+    /// The directory's name in messages.
     let name: String
     private let use: ExclusiveCloudUse?
     private let queues = LockedValue<[String: DatabaseQueue]>([:])
 
-    /// Opens a cloud's directory, and keeps others from it.
+    /// Opens a cloud's directory, and keeps other processes from it.
     init(source directory: URL) throws {
         guard EmbeddedCloud.exists(at: directory) else {
             throw MoveError(.missing, "there is no cloud at \(directory.path); check the directory")
         }
         (self.directory, name) = (directory, directory.path)
         use = try ExclusiveCloudUse(of: directory)
-        // A file of before may lack columns that came later.
+        // A file of an earlier version may lack columns that were added later.
         if FileManager.default.fileExists(atPath: directory.appendingPathComponent("access.sqlite").path) {
             _ = try CredentialStore(at: directory)
         }
@@ -34,7 +34,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
         }
     }
 
-    /// - Parameter directory: Where the cloud is made that is to come to a place.
+    /// - Parameter directory: The hidden directory in which the cloud for a place is made.
     init(making directory: URL, for place: URL) {
         (self.directory, name, use) = (directory, place.path, nil)
     }
@@ -43,7 +43,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
 
     func close() async { queues.withLock { $0 = [:] } }
 
-    /// The database of a file of the directory; `nil` where there is none.
+    /// Returns the database of a file in the directory; `nil` where there is none.
     func queue(_ file: String) throws -> DatabaseQueue? {
         try queues.withLock { queues in
             if let known = queues[file] { return known }
@@ -148,7 +148,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
         var conditions = [table.sqliteFilter]
         if table.columns.contains(where: { $0.kind == .owner }) {
             from += " LEFT JOIN owners o ON o.number = t.owner"
-            // The writers of the time when all owners were counted together are nobody's. Nothing else is.
+            // Only writers from the time when all owners shared one counter have no owner.
             conditions.append(table.name == "writers" ? "(t.owner = 0 OR o.name <> '')" : "o.number IS NOT NULL")
         }
         if table.columns.contains(where: { $0.kind == .record }) { from += " CROSS JOIN records r ON r.id = t.record" }
@@ -168,7 +168,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
         case .name, .bytes, .owner, .record: return try row.decode(Data?.self, atIndex: column).map { .bytes($0) } ?? .null
         case .text:
             guard let data = try row.decode(Data?.self, atIndex: column) else { return .null }
-            // PostgreSQL's texts have no U+0000.
+            // A text of PostgreSQL can't have U+0000.
             return .bytes(Data(String(decoding: data, as: UTF8.self).utf8.filter { $0 != 0 }))
         case .texts: return .bytes(try MovedTexts.canonical(row.decode(Data.self, atIndex: column)))
         case .found:
@@ -212,7 +212,7 @@ class SQLiteMoveSide: MoveSide, @unchecked Sendable {
 extension MovedTable {
     private func kind(ofSQLite name: String) -> MovedColumn.Kind? { columns.first { $0.sqlite == name }?.kind }
 
-    /// Whether a column of the key in SQLite is a text.
+    /// Returns whether a column of SQLite's key is a text.
     fileprivate func isText(_ name: String) -> Bool {
         switch kind(ofSQLite: name) {
         case .name, .text, .texts: true
@@ -220,6 +220,6 @@ extension MovedTable {
         }
     }
 
-    /// Whether a column of the key in SQLite is a text, or bytes.
+    /// Returns whether a column of SQLite's key is a text or bytes.
     fileprivate func hasBytes(_ name: String) -> Bool { isText(name) || kind(ofSQLite: name) == .bytes }
 }

@@ -8,14 +8,14 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkSQLite
 
-/// A directory that a cloud is moved to. It is filled beside its place, hidden, and comes there whole.
+/// A directory as the target of a move. It is filled in a hidden directory beside its place, and moves there as a whole.
 final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
     private let place: URL
     private let lock: TargetLock
     /// Numbers of owners, by containers and names.
     private let owners = LockedValue<[String: [Data: Int64]]>([:])
 
-    /// Held by the one process that fills the directory.
+    /// The lock of the one process that fills the directory.
     private final class TargetLock: @unchecked Sendable {
         private let lock: StoreLock
 
@@ -28,18 +28,18 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         }
     }
 
-    /// Where the cloud is made that is to come to a place.
+    /// Returns the hidden directory in which the cloud for a place is made.
     private static func hidden(beside place: URL) -> URL {
         place.deletingLastPathComponent().appendingPathComponent(".\(place.lastPathComponent).moving", isDirectory: true)
     }
 
-    /// Tells whether a move to a place has begun, and is not at its end.
+    /// Returns whether a move to a place has begun and is not finished.
     static func isUnfinished(to place: URL) -> Bool { FileManager.default.fileExists(atPath: hidden(beside: place).path) }
 
     private static let lockFile = ".lock"
     private static let stateFile = ".move.json"
 
-    /// - Parameter place: Where the cloud is to come; nothing, or an empty folder.
+    /// - Parameter place: The place of the cloud, where nothing but an empty folder may be.
     init(target place: URL) throws {
         let entries =
             FileManager.default.fileExists(atPath: place.path)
@@ -85,7 +85,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
             guard let queue = try queue(Self.file(of: container)) else { continue }
             try await queue.write { db in
                 let key = try Data.fetchOne(db, sql: "SELECT content FROM documents WHERE name = 'key'")
-                // What was made before is as it should be.
+                // A container that was made before is complete.
                 guard key != container.key else { return }
                 let put = "INSERT OR REPLACE INTO documents (name, content) VALUES (?, ?)"
                 try db.execute(sql: put, arguments: ["key", container.key])
@@ -134,7 +134,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         try await save(state)
     }
 
-    /// Rows that are there already stay.
+    /// Makes the statement that inserts rows. Existing rows stay.
     private static func insert(_ table: MovedTable) -> String {
         let owner = table.columns.firstIndex { $0.kind == .owner }.map { "?\($0 + 1)" } ?? ""
         let zone = table.columns.firstIndex { $0.name == "zone" }.map { "?\($0 + 1)" } ?? ""
@@ -172,7 +172,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         }
     }
 
-    /// The number of an owner, who gets one if need be.
+    /// Returns the number of an owner, and gives the owner one if it has none.
     private func number(of owner: Data, _ file: String, _ table: MovedTable, _ db: Database) throws -> Int64 {
         if table.name == "writers", owner.isEmpty { return 0 }
         if let known = owners.withLock({ $0[file]?[owner] }) { return known }
@@ -180,7 +180,7 @@ final class SQLiteMoveTarget: SQLiteMoveSide, MoveTarget, @unchecked Sendable {
         let number =
             try Int64.fetchOne(db, sql: "SELECT number FROM owners WHERE name = CAST(? AS TEXT)", arguments: [owner]) ?? -1
         owners.withLock { owners in
-            // A transaction that fails ends the program.
+            // A transaction that fails ends the program, so none of its numbers is used later.
             if owners[file]?.count ?? 0 > 100_000 { owners[file] = [:] }
             owners[file, default: [:]][owner] = number
         }

@@ -5,9 +5,9 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// A content on its way in: a file of its own, hashed as it comes.
+/// A content that is being uploaded to the server: a file of its own, hashed as its bytes arrive.
 ///
-/// Its work runs on a thread of its own: unpacking a form, hashing and writing take their time.
+/// It has a thread of its own, because unpacking a form, hashing and writing take time.
 actor AssetUpload {
     private nonisolated let executor = StoreExecutor(label: "tidemark.upload")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -20,13 +20,13 @@ actor AssetUpload {
     private var digest = AssetDigest()
     /// Bytes of the content.
     private var count: Int64 = 0
-    /// Bytes of all that has come.
+    /// Bytes that have arrived, with those around the content.
     private var received: Int64 = 0
 
     /// - Parameters:
-    ///   - form: What the content is a part of; `nil` where it comes raw.
-    ///   - most: Bytes that an asset may have.
-    ///   - room: Bytes that its owner has left.
+    ///   - form: The form that has the content as a part; `nil` for a raw content.
+    ///   - most: The most bytes of an asset.
+    ///   - room: The bytes that its owner may still store.
     init(_ file: URL, form: MultipartBody?, most: Int64, room: Int64) {
         (self.file, self.most, self.room) = (file, most, room)
         self.form = form
@@ -41,14 +41,14 @@ actor AssetUpload {
         handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// Takes in what has come.
+    /// Reads bytes that have arrived.
     ///
     /// - Throws: `quotaExceeded` for too much, `invalidArguments` for what is no form.
     func take(_ buffer: ByteBuffer) throws(CloudError) {
         var bytes = Array(buffer.readableBytesView)
         received += Int64(bytes.count)
         if form != nil {
-            // What is around the content is not to go on for ever.
+            // The bytes around the content are limited.
             guard received <= most + MultipartBody.frame else { throw Self.tooLarge(most) }
             bytes = try form?.read(bytes) ?? []
         }
@@ -64,7 +64,7 @@ actor AssetUpload {
         }
     }
 
-    /// What has come, as an asset. Nothing comes after that.
+    /// Returns the complete content as an asset. No bytes may follow.
     ///
     /// - Throws: `invalidArguments` for a form that is not complete.
     func finish() throws(CloudError) -> CloudAsset {
@@ -83,27 +83,28 @@ actor AssetUpload {
 
     static func tooLarge(_ most: Int64) -> CloudError { CloudError(.quotaExceeded, "an asset has \(most) bytes at the most") }
 
-    /// - Parameter bytes: How many bytes the content has. How many are left is the owner's to know, who may be somebody else.
+    /// - Parameter bytes: The number of the content's bytes, for the message. How many are left is not told: the owner may be
+    ///   another account.
     static func noRoom(for bytes: String) -> CloudError {
         CloudError(
             .quotaExceeded, "the content has \(bytes) \(SyncFailure.doesNotFit) what is left of \(SyncFailure.ownStorage)")
     }
 }
 
-/// An upload that runs, by an address that is good for one at a time.
+/// A running upload. Its address can be used by one upload at a time.
 struct RunningUpload: Hashable, Sendable {
-    /// Where its content lies until it is complete.
+    /// The folder of the content until it is complete.
     let folder: URL
     let account: String
     /// ``SignedAssetToken/id``.
     let address: String
 
-    /// How many there may be of one account.
+    /// The most running uploads of one account.
     static let mostOfAccount = 4
-    /// How many there may be of one folder.
+    /// The most running uploads in one folder.
     static let most = 32
 
-    /// Those of this process.
+    /// The running uploads of this process.
     private static let all = LockedValue<Set<RunningUpload>>([])
 
     /// - Throws: `CloudError` `requestRateLimited`, `serviceUnavailable` while there are too many.

@@ -1,8 +1,8 @@
-/// The part of a content that a request wants; RFC 9110, section 14. Of several parts, all is sent.
+/// The part of a content that a request asks for (RFC 9110, section 14). A request for several parts gets the whole content.
 enum ByteRange: Hashable {
     case all
     case part(Range<Int64>)
-    /// There is no such part.
+    /// The content has no such part.
     case none
 
     init(_ text: String, of size: Int64) {

@@ -1,20 +1,20 @@
 import Foundation
 import TidemarkCloud
 
-/// The content of a form's one part, as the form comes; RFC 7578.
+/// Reads the content of a form's only part as the form arrives (RFC 7578).
 struct MultipartBody {
     private enum State { case header, content, end }
 
-    /// What ends the content: a new line and the boundary.
+    /// The bytes that end the content: the end of a line and the boundary.
     private let mark: [UInt8]
     private var state = State.header
     private var rest: [UInt8]
-    /// Bytes that all around the content has at the most.
+    /// The most bytes around the content.
     static let frame: Int64 = 65_536
-    /// Bytes that the lines before the content have at the most.
+    /// The most bytes of the lines before the content.
     private static let headerMost = 16_384
 
-    /// - Parameter contentType: The request's; `nil` is what it is when that is no form.
+    /// - Parameter contentType: The request's `Content-Type`. The initialiser returns `nil` if it is no form.
     /// - Throws: `CloudError` `invalidArguments` for a form without a boundary.
     init?(contentType: String?) throws(CloudError) {
         guard let contentType, Self.isForm(contentType) else { return nil }
@@ -22,14 +22,14 @@ struct MultipartBody {
             throw CloudError(.invalidArguments, "the form's Content-Type has no boundary of 1 to 70 characters")
         }
         mark = Array("\r\n--\(text)".utf8)
-        // The first boundary has no line before it.
+        // The first boundary is not preceded by the end of a line.
         rest = [0x0d, 0x0a]
     }
 
     /// Whether a body of this `Content-Type` is a form in parts.
     static func isForm(_ contentType: String) -> Bool { contentType.lowercased().hasPrefix("multipart/form-data") }
 
-    /// The boundary that a `Content-Type` names; `nil` for one that can't be.
+    /// Returns the boundary in a `Content-Type`; `nil` for an invalid one.
     static func boundary(_ contentType: String) -> String? {
         let boundary = contentType.split(separator: ";").map { $0.drop { $0 == " " } }
             .first { $0.lowercased().hasPrefix("boundary=") }?.dropFirst(9)
@@ -37,9 +37,9 @@ struct MultipartBody {
         return (1...70).contains(text.utf8.count) ? text : nil
     }
 
-    /// Takes in more of the form.
+    /// Reads more of the form.
     ///
-    /// - Returns: What of the content is sure by now.
+    /// - Returns: The bytes that certainly belong to the content.
     mutating func read(_ bytes: [UInt8]) throws(CloudError) -> [UInt8] {
         if state == .end { return [] }
         rest += bytes
@@ -51,14 +51,14 @@ struct MultipartBody {
             guard rest.starts(with: mark) else { throw Self.malformed }
             rest.removeSubrange(..<(blank + 4))
             state = .content
-            // A content of no bytes ends at once.
+            // An empty content ends at once.
             if rest.starts(with: mark.dropFirst(2)) { rest.insert(contentsOf: [0x0d, 0x0a], at: 0) }
         }
         if let end = Self.find(mark, in: rest) {
             state = .end
             return Array(rest[..<end])
         }
-        // What may be the beginning of the mark waits.
+        // Bytes that may begin the mark are kept back.
         let sure = max(0, rest.count - mark.count)
         defer { rest.removeSubrange(..<sure) }
         return Array(rest[..<sure])
@@ -73,7 +73,7 @@ struct MultipartBody {
     private static let malformed = CloudError(
         .invalidArguments, "the form is not complete: one part between two boundaries was expected")
 
-    /// Where some bytes stand in others for the first time, from a place on.
+    /// Returns the first place of some bytes in others, from a start on.
     static func find(_ wanted: [UInt8], in bytes: [UInt8], from start: Int = 0) -> Int? {
         guard bytes.count >= wanted.count else { return nil }
         return bytes.withUnsafeBufferPointer { bytes in

@@ -8,9 +8,9 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// Assets as the protocol has them: addresses to send a content to, and receipts.
+/// Assets in the protocol: addresses for uploads, and receipts.
 extension ServedCloud {
-    /// Says where contents can be sent to.
+    /// Returns the addresses to which contents can be sent.
     func prepareUploads(_ call: Call) async throws -> Reply {
         struct Wanted {
             let record: String
@@ -28,7 +28,7 @@ extension ServedCloud {
             return (try Self.zone(node), wanted)
         }
         guard call.caller.account != nil else { throw CloudError(.notAuthenticated, "request needs authorization") }
-        // A zone that is not there is told now, and not when a content has come.
+        // A missing zone is reported now, and not only when a content has arrived.
         let zone = try await known(asked, try await database(call))
         let expires = Self.now + SignedAssetToken.uploadAge
         return .object {
@@ -50,7 +50,7 @@ extension ServedCloud {
         }
     }
 
-    // What is signed is short
+    // Texts in signed addresses are short.
 
     private static let nameMost = 255
 
@@ -74,7 +74,7 @@ extension ServedCloud {
         return try CloudZoneID(ofRequest: node)
     }
 
-    /// A zone as the cloud names it, whatever the request calls it; it is there, and not closed to who asks.
+    /// Returns a zone as the cloud names it. The zone has to exist, and to be visible to the caller.
     private func known(_ zone: CloudZoneID, _ database: EmbeddedDatabase) async throws(CloudError) -> CloudZoneID {
         _ = try await database.lookup([], in: zone, desiredKeys: [])
         guard database.scope != .shared else { return zone }
@@ -84,7 +84,7 @@ extension ServedCloud {
         return CloudZoneID(zone.zoneName)
     }
 
-    /// Takes in a content, whatever its length: raw, or as the one part of a form.
+    /// Stores a content of any length: a raw body, or the only part of a form.
     func upload(_ call: Call) async throws -> Reply {
         try await access.refresh()
         guard
@@ -102,7 +102,7 @@ extension ServedCloud {
         let running = RunningUpload(folder: incoming, account: account, address: pass.id)
         try running.begin()
         defer { running.end() }
-        // Before anything comes to lie on the disk: whether it may, and as much.
+        // The quota is checked before anything is written to the disk.
         let room = try await database.room(in: pass.zone)
         if let length, length - (form == nil ? 0 : MultipartBody.frame) > room { throw AssetUpload.noRoom(for: "\(length)") }
         let upload = AssetUpload(
@@ -128,7 +128,7 @@ extension ServedCloud {
         }
     }
 
-    /// How many bytes a request says that it has; `nil` where it does not, and the form has an end of its own.
+    /// Returns the number of bytes that a request announces; `nil` where it announces none, and the form has an end of its own.
     private static func length(_ headers: HTTPFields, isForm: Bool) throws -> Int64? {
         if let coding = headers[.contentEncoding]?.lowercased(), !coding.isEmpty, coding != "identity" {
             var refusal = Refusal.badRequest("a content is sent as it is: leave out Content-Encoding")
@@ -138,7 +138,7 @@ extension ServedCloud {
         }
         if let length = headers[.contentLength].flatMap({ Int64($0) }), length >= 0 { return length }
         guard isForm else {
-            // A connection that breaks off looks like an end.
+            // Without an announced length, a broken connection looks like the end of the content.
             var refusal = Refusal.badRequest("a content that is no part of a form is sent with Content-Length, and not in chunks")
             refusal.status = .lengthRequired
             throw refusal
@@ -146,7 +146,8 @@ extension ServedCloud {
         return nil
     }
 
-    /// The database that an address is for, as long as its container is served, and what it was asked for by is good.
+    /// Returns the database of an address. Its container must be served, and the credential that the address was made for must
+    /// still be valid.
     func database(_ pass: SignedAssetToken) async throws -> EmbeddedDatabase {
         guard try await access.isGood(pass.credential) else {
             throw CloudError(
@@ -166,12 +167,12 @@ extension ServedCloud {
             count += Int64(buffer.readableBytes)
             try await upload.take(buffer)
         }
-        // Who has broken off is not there to be answered.
+        // A client whose connection broke off gets no answer.
         if let length, count != length { throw BodyFailure(cause: CloudResponder.ConnectionAborted()) }
         return try await upload.finish()
     }
 
-    /// Assets that records name, to be named by others without being sent again.
+    /// Makes receipts for assets that records name, so that other records can name them without another upload.
     func rereference(_ call: Call) async throws -> Reply {
         let (asked, wanted) = try call.read { node throws(CloudError) in
             var wanted: [(record: String, field: String)] = []
@@ -187,7 +188,7 @@ extension ServedCloud {
         for (wanted, found) in zip(wanted, found) {
             if case .success(let record) = found, case .asset(let asset)? = record.fields[wanted.field] { named.insert(asset) }
         }
-        // A receipt is for a content that is there: no bytes come with it.
+        // A receipt needs a content that exists, since no bytes are sent with it.
         let missing = try await database.missingAssets(Array(named), in: zone)
         let dialect = dialect(call)
         let expires = Self.now + SignedAssetToken.receiptAge
@@ -219,7 +220,7 @@ extension ServedCloud {
         }
     }
 
-    // Assets by their digests, as our own clients have them
+    // Assets by their digests, for Tidemark's own clients
 
     func missingAssets(_ call: Call) async throws -> Reply {
         let (zone, assets) = try call.read { node throws(CloudError) in
@@ -244,10 +245,10 @@ extension ServedCloud {
         }
     }
 
-    /// No content has more bytes, whatever a cloud takes: a number that JSON has in all its digits.
+    /// The most bytes of any content. JSON has numbers up to this one in all their digits.
     private static let sizeMost: Int64 = 1 << 53
 
-    /// What the path and the query say: `<digest>-<size>`, `zone`, `owner`.
+    /// Reads the path and the query: `<digest>-<size>`, `zone`, `owner`.
     func named(_ call: Call) throws(CloudError) -> (asset: CloudAsset, zone: CloudZoneID) {
         let parts = (call.parameters["asset"] ?? "").split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, Hexadecimal.isText(parts[0], ofBytes: 32),

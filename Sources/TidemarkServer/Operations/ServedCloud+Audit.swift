@@ -3,9 +3,9 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// What the audit log has of shares and settings.
+/// Adds changes of shares and settings to the audit log.
 extension ServedCloud {
-    /// Answers a call and adds to the audit log who asked, for what, and how it ended.
+    /// Answers a call, and adds the caller, the action and its outcome to the audit log.
     func audited(
         _ action: AuditEvent.Action, _ call: Call, _ answer: (Call) async throws -> Reply
     ) async throws -> Reply {
@@ -15,7 +15,7 @@ extension ServedCloud {
             reply = try await answer(call)
         } catch {
             event.outcome = (error as? CloudError)?.code.rawValue ?? "error"
-            // What is told is why the call failed.
+            // The caller gets the error of the call, even if the log can't be written.
             try? await access.audit(event)
             throw error
         }
@@ -23,7 +23,7 @@ extension ServedCloud {
         return reply
     }
 
-    /// Adds a change of a share that is one item of many.
+    /// Adds a change of a share that is one of many items.
     func audit(_ item: WireModify.Item, _ failure: CloudError?, _ call: Call) async throws(CredentialError) {
         let operation = item.operation
         let action: AuditEvent.Action =
@@ -33,14 +33,14 @@ extension ServedCloud {
         try await access.audit(event)
     }
 
-    /// Adds that a link was followed.
+    /// Adds that a link was accepted.
     func auditAcceptance(of metadata: ShareMetadata?, _ failure: CloudError?, _ call: Call) async throws(CredentialError) {
         var event = event(.linkAccept, call, subject: metadata.map { Self.subject($0.share.id) } ?? "")
         if let failure { event.outcome = failure.code.rawValue }
         try await access.audit(event)
     }
 
-    /// Runs a write to the audit log among what throws errors of the cloud.
+    /// Writes to the audit log, and turns its errors into errors of the cloud.
     func auditing(_ body: () async throws(CredentialError) -> Void) async throws(CloudError) {
         do throws(CredentialError) {
             try await body()
@@ -49,7 +49,7 @@ extension ServedCloud {
         }
     }
 
-    /// Reads credentials among what throws errors of the cloud.
+    /// Reads credentials, and turns errors into errors of the cloud.
     func reading<Value>(_ body: () throws(CredentialError) -> Value) throws(CloudError) -> Value {
         do throws(CredentialError) {
             return try body()
@@ -67,7 +67,7 @@ extension ServedCloud {
 
     private static func subject(_ id: CloudRecordID) -> String { "\(id.zone.ownerName)/\(id.zone.zoneName)/\(id.recordName)" }
 
-    /// The share or the zone that a body names; a link's token is a secret, and is not kept.
+    /// Returns the share or the zone that a body names. The token of a link is secret, and is not logged.
     private static func subject(_ call: Call) -> String {
         let named: (zone: CloudZoneID, record: String?)? = try? call.read { node throws(CloudError) in
             let zone = try CloudZoneID(ofRequest: node)

@@ -3,9 +3,9 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
 
-/// What has changed since a token.
+/// Answers requests for the changes since a token.
 extension ServedCloud {
-    /// What is wanted of a zone.
+    /// The part of a request for one zone.
     private struct Wanted {
         let zone: CloudZoneID
         let token: String?
@@ -14,7 +14,7 @@ extension ServedCloud {
         let types: Set<String>?
         let numbersAsStrings: Bool
 
-        /// - Parameter usual: What stands for what is not given.
+        /// - Parameter usual: The values of the whole request, for what the zone does not set.
         init(_ node: JSONNode, usual: Usual) throws(CloudError) {
             zone = try CloudZoneID(ofRequest: node)
             token = try node.string("syncToken")
@@ -26,7 +26,7 @@ extension ServedCloud {
         }
     }
 
-    /// What a request says for all of its zones.
+    /// The values that a request sets for all of its zones.
     private struct Usual {
         let limit: Int
         let keys: Set<String>?
@@ -81,7 +81,7 @@ extension ServedCloud {
         return .json(json.bytes)
     }
 
-    /// What is said of a zone for which the answer has no room any more: there is more.
+    /// Returns the answer for a zone that no longer fits into the reply: there is more to fetch.
     private func later(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> ZoneChanges {
         var token = wanted.token.map { CloudToken(rawValue: $0) }
         if token == nil { token = try await database.firstToken(of: wanted.zone) }
@@ -89,7 +89,7 @@ extension ServedCloud {
     }
 
     private func changes(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> ZoneChanges {
-        // An empty token stands for now.
+        // An empty token stands for the present state.
         guard wanted.token != "" else {
             return ZoneChanges(changes: [], token: try await database.currentToken(of: wanted.zone), moreComing: false)
         }
@@ -97,7 +97,7 @@ extension ServedCloud {
             wanted.zone, since: wanted.token.map { CloudToken(rawValue: $0) }, limit: wanted.limit, desiredKeys: wanted.keys)
     }
 
-    /// The older form, of one zone.
+    /// Answers the older form of the request, for one zone.
     func recordChanges(_ call: Call) async throws -> Reply {
         let wanted = try call.read { node throws(CloudError) in try Wanted(node, usual: try Usual(node)) }
         let changes = try await changes(wanted, try await database(call))
@@ -145,7 +145,7 @@ extension ServedCloud {
         }
     }
 
-    /// The database's token of now.
+    /// Returns the present token of the database.
     func lastToken(_ database: EmbeddedDatabase) async throws(CloudError) -> CloudToken {
         var token: CloudToken?
         while true {
@@ -158,7 +158,7 @@ extension ServedCloud {
     func lookupZones(_ call: Call) async throws -> Reply {
         let wanted = try call.read { node throws(CloudError) in
             var zones: [CloudZoneID] = []
-            // Named as they are, or each within an object.
+            // Zones are named directly, or each in an object.
             for node in try node.required("zones").asArray(most: Self.limits.operationsPerRequest) {
                 zones.append(try CloudZoneID(node["zoneID"] ?? node))
             }
@@ -172,7 +172,7 @@ extension ServedCloud {
             $0.list("zones") { json in
                 for zone in wanted {
                     let owner = zone.ownerName == CloudZoneID.defaultOwner ? user : zone.ownerName
-                    // The public database has one zone, and nobody owns it.
+                    // The public database has one zone, without an owner.
                     let isOwned = database.scope != .public
                     if let (found, token) = there.first(where: { known, _ in
                         known.zoneName == zone.zoneName && (!isOwned || known.ownerName == owner || owner == nil)
@@ -245,7 +245,7 @@ extension ServedCloud {
         }
     }
 
-    /// The older form of the database's changes.
+    /// Answers the older form of the request for the database's changes.
     func zonesChanged(_ call: Call) async throws -> Reply {
         let token = try call.read { node throws(CloudError) in try node.string("metaSyncToken") }
         let changes = try await databaseChanges(since: token, limit: Self.limits.recordsPerAnswer, database(call))

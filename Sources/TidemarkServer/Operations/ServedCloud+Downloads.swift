@@ -8,7 +8,7 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// Contents of assets on their way to clients: through the server, or from the bucket by an address that the server has signed.
+/// Sends contents of assets to clients: through the server, or from the bucket by an address that the server signs.
 extension ServedCloud {
     /// Sends a content, or a part of it.
     func download(_ call: Call) async throws -> Reply {
@@ -26,7 +26,7 @@ extension ServedCloud {
         return try await send(asset, zone, try await database(call), call)
     }
 
-    /// Bytes that are read at once.
+    /// Bytes that are read at a time.
     private static let piece = 1 << 20
 
     private func send(
@@ -40,7 +40,7 @@ extension ServedCloud {
         reply.headers[.contentDisposition] = AssetHeaders.contentDisposition
         reply.headers[.cacheControl] = AssetHeaders.cacheControl
         var range: Range<Int64> = 0..<asset.size
-        // With the tag of another content, the range is not one of this one's.
+        // If the client has another content, its range does not apply to this one.
         if let text = call.headers[.range], call.headers[.ifRange].map({ $0 == tag }) ?? true {
             switch ByteRange(text, of: asset.size) {
             case .all: break
@@ -55,13 +55,13 @@ extension ServedCloud {
             }
         }
         let isKnown = call.headers[.ifNoneMatch] == tag
-        // Nobody learns the address who may not have the content.
+        // Only a caller who may have the content gets its address.
         if Self.canBeSentElsewhere(call), let url = try await database.signedURL(of: asset, in: zone) {
             guard isKnown else { return Self.redirection(to: url) }
             reply.status = .notModified
             return reply
         }
-        // Whoever may not have it is told so before anything is sent.
+        // A caller who may not have the content is refused before anything is sent.
         let first = try await database.download(
             asset, in: zone, from: range.lowerBound, count: min(Self.piece, Int(range.upperBound - range.lowerBound)))
         guard first.count == min(Self.piece, Int(range.upperBound - range.lowerBound)) else {
@@ -86,14 +86,14 @@ extension ServedCloud {
         return reply
     }
 
-    /// Whether a client can be sent to the bucket: by an address that is good for GET alone.
+    /// Returns whether a client can be redirected to the bucket, by an address that is valid for GET only.
     private static func canBeSentElsewhere(_ call: Call) -> Bool {
-        // A page of another origin would need the bucket's leave to read its answer. SeaweedFS ignores If-Range, and would send a part where
-        // the client has another content.
+        // A page of another origin would need the bucket's permission to read its answer. SeaweedFS ignores `If-Range`, and would
+        // send a part to a client that has another content.
         !call.isHead && call.headers[.origin] == nil && call.headers[.ifRange] == nil
     }
 
-    /// Sends a client to the address of a content. The address is good for a short time and for whoever has it, so nobody is to keep it.
+    /// Redirects a client to the address of a content. Anyone can use the address for a short time, so it must not be cached.
     private static func redirection(to url: String) -> Reply {
         var reply = Reply(status: .temporaryRedirect, body: .none)
         reply.headers[.location] = url

@@ -17,10 +17,10 @@ extension ServedCloud {
         }
         try await resolveChecksums(&request, database)
         let isAtomic = request.isAtomic ?? !request.zone.isDefault
-        // Clients of ours have operations for shares: to them the record of a share is one like any other, which can't be changed so.
+        // Tidemark's own clients have operations for shares. For them a share's record can't be changed like other records.
         let outcomes = try await outcomes(request, isAtomic: isAtomic, hasShares: !call.isExtended, database, call)
         await tell(call, request, outcomes, database)
-        // The records are saved, whatever becomes of the token; without one a client fetches once more.
+        // The records are saved, even if the token can't be read. A client without the token fetches once more.
         var token: CloudToken?
         if call.wantsSyncToken, !request.zone.isDefault { token = try? await database.currentToken(of: request.zone) }
         let dialect = dialect(call, numbersAsStrings: request.numbersAsStrings)
@@ -42,8 +42,8 @@ extension ServedCloud {
         return reply
     }
 
-    /// What has failed: each record, and all conflicts as one, since they are no fault. That an atomic request has failed as a whole is no
-    /// error of its own.
+    /// Returns the failures of a request: each refused record, and all conflicts as one, since they are no fault. The failure of
+    /// an atomic request as a whole is no failure of its own.
     private static func failures(_ outcomes: [RecordOutcome], of request: WireModify) -> [Reply.Failure] {
         var (failures, conflicts): ([Reply.Failure], Reply.Failure?) = ([], nil)
         for (outcome, item) in zip(outcomes, request.items) {
@@ -64,7 +64,7 @@ extension ServedCloud {
         return failures + (conflicts.map { [$0] } ?? [])
     }
 
-    /// What becomes of each item, in their order.
+    /// Returns the outcome of each item, in their order.
     ///
     /// - Parameter hasShares: Whether shares are made and changed by their records.
     private func outcomes(
@@ -89,7 +89,7 @@ extension ServedCloud {
                 && (item.share != nil || item.operation.isDeletion && shares.contains(item.operation.record.id.recordName))
             return outcomes[place] == nil && !isShare
         }
-        // One that is empty is done, too: it says whether the zone is there.
+        // An empty request is sent, too: it tells whether the zone exists.
         if !records.isEmpty || items.isEmpty {
             let answers = try await database.modify(
                 ModifyRecordsRequest(
@@ -100,7 +100,7 @@ extension ServedCloud {
             let hasFailed = answers.contains { if case .failed = $0 { true } else { false } }
             if isAtomic, hasFailed { return failTheRest() }
         }
-        // Shares come behind the records that they are for; each by itself.
+        // Shares come after their records, each in a request of its own.
         for place in items.indices where outcomes[place] == nil {
             var failure: CloudError?
             do throws(CloudError) {
@@ -116,7 +116,7 @@ extension ServedCloud {
 
     // Assets
 
-    /// The asset that a field is to name; `nil` where only the record that is there can tell.
+    /// Returns the asset that a field is to name; `nil` where only the stored record can tell.
     private func asset(
         _ claim: AssetClaim, _ type: String, _ field: String, _ node: JSONNode, _ call: Call
     ) throws(CloudError) -> CloudAsset? {
@@ -140,7 +140,7 @@ extension ServedCloud {
         return CloudAsset(digest: digest, size: size)
     }
 
-    /// Looks what the records have whose assets came back as they were read, without a receipt.
+    /// Reads the stored records whose assets came back as they were read, without a receipt.
     private func resolveChecksums(_ request: inout WireModify, _ database: EmbeddedDatabase) async throws(CloudError) {
         let places = request.items.indices.filter { !request.items[$0].checksums.isEmpty && request.items[$0].failure == nil }
         guard !places.isEmpty else { return }
@@ -169,7 +169,7 @@ extension ServedCloud {
 }
 
 extension CloudValue {
-    /// With the assets that checksums stand for; `nil` where one is not known.
+    /// Returns the value with the assets that its checksums stand for; `nil` where one is not known.
     fileprivate func replacing(_ known: [String: CloudAsset]) -> CloudValue? {
         switch self {
         case .asset(let asset):

@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// All that can be asked for.
+/// The operations of a served cloud.
 extension ServedCloud {
     var operations: [Operation] { protocolOperations + transferOperations + ownOperations }
 
@@ -65,7 +65,7 @@ extension ServedCloud {
         ]
     }
 
-    /// Contents and notifications: the address says who may.
+    /// Contents and notifications. The address itself is the permission.
     private var transferOperations: [Operation] {
         [
             Operation("assets.content.upload", .post, "/assets/upload/{capability}", body: .stream, isOpen: true, answer: upload),
@@ -76,7 +76,7 @@ extension ServedCloud {
         ]
     }
 
-    /// What our own clients ask for besides.
+    /// Operations for Tidemark's own clients.
     private var ownOperations: [Operation] {
         let database = "/tidemark/1/{container}/{environment}/{database}"
         func post(

@@ -4,7 +4,7 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
 
-/// Records by their names, and by what they have.
+/// Looks records up by name, and runs queries.
 extension ServedCloud {
     func lookup(_ call: Call) async throws -> Reply {
         struct Wanted {
@@ -29,7 +29,7 @@ extension ServedCloud {
         json.beginObject()
         json.name("records")
         json.beginArray()
-        // In parts: no more than one of them is in memory that may not have room in the answer.
+        // The records are read in parts, so that only one part may be read without fitting into the answer.
         var begin = 0
         repeat {
             let part = begin..<min(begin + Self.lookUpPart, wanted.names.count)
@@ -55,14 +55,14 @@ extension ServedCloud {
         return .json(json.bytes)
     }
 
-    /// Records that are looked up at once.
+    /// The number of records that are looked up at a time.
     private static let lookUpPart = 20
     static let answerIsFull = CloudError(
         .serviceUnavailable, forClients: "the answer is full: ask for this one again, with fewer beside it", retryAfter: .zero)
 
     // Queries
 
-    /// A query as it has come.
+    /// A query in a request.
     private struct Wanted {
         let query: CloudQuery
         /// `nil` for all zones.
@@ -86,7 +86,7 @@ extension ServedCloud {
         }
     }
 
-    /// How many records an answer may have; more than there may be in one are no error.
+    /// Returns the most records of an answer. A larger number than a reply may have is no error.
     static func limit(_ node: JSONNode) throws(CloudError) -> Int {
         guard let limit = try node.integer("resultsLimit") else { return limits.recordsPerAnswer }
         guard limit > 0 else { throw CloudError(.invalidArguments, "resultsLimit is \(limit), and at least 1 is expected") }
@@ -100,7 +100,7 @@ extension ServedCloud {
         return .json(json.bytes)
     }
 
-    /// Several queries at once, as web clients of Apple's ask them.
+    /// Answers several queries at once, as Apple's web clients send them.
     func queryBatch(_ call: Call) async throws -> Reply {
         let batch = try await read(call) { node, schema throws(CloudError) in
             var batch: [Wanted] = []
@@ -149,11 +149,11 @@ extension ServedCloud {
         }
     }
 
-    /// Zone by zone, in the order of their names. A marker says in which one it goes on, and where.
+    /// Queries zone by zone, in the order of their names. The continuation has the zone and the place in it.
     private func queryAll(_ wanted: Wanted, _ database: EmbeddedDatabase) async throws(CloudError) -> QueryAnswer {
-        // Neither has a space.
+        // Neither name has a space.
         func mark(_ zone: CloudZoneID) -> String { "\(zone.zoneName) \(zone.ownerName)" }
-        // Base 64, as all markers are: there are clients that decode them.
+        // Base64, as all continuations: some clients decode them.
         func continuation(_ zone: CloudZoneID, _ place: String) -> QueryContinuation {
             QueryContinuation(rawValue: Data("\(mark(zone)) \(place)".utf8).base64EncodedString())
         }
@@ -186,7 +186,7 @@ extension ServedCloud {
 }
 
 extension CloudError {
-    /// What became of a record that was asked for.
+    /// Writes the result for a record.
     fileprivate func write(_ json: inout JSONWriter, of name: String, _ dialect: WireDialect) {
         json.object {
             $0.member("recordName", name)

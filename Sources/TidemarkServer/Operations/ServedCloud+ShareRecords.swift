@@ -5,9 +5,9 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// Shares as the protocol has them: records of the type `cloudkit.share`.
+/// Shares in the protocol: records of the type `cloudkit.share`.
 extension ServedCloud {
-    /// Does what an operation wants with a share.
+    /// Applies an operation to a share.
     func changeShare(_ item: WireModify.Item, _ database: EmbeddedDatabase) async throws(CloudError) -> RecordOutcome {
         let (operation, id) = (item.operation, item.operation.record.id)
         if operation.isDeletion {
@@ -52,7 +52,8 @@ extension ServedCloud {
             do throws(CloudError) {
                 metadata = try await database.acceptLink(token)
             } catch {
-                // The caller gets why the call failed. A log that takes no entries fails the calls that succeed.
+                // The caller gets the error of the call, even if the log can't be written. A call that succeeds fails if it can't
+                // be logged.
                 try? await auditAcceptance(of: nil, error, call)
                 throw error
             }
@@ -129,7 +130,7 @@ extension ServedCloud {
             json.member("participantPermission", (participant?.permission ?? metadata.share.publicPermission).wireName)
             json.name("ownerIdentity")
             metadata.owner.write(&json)
-            // The invited participant that the caller can become: nobody else's address is in it.
+            // The invited participant that the caller can become. It has no other person's address.
             json.list("potentialMatchList") {
                 guard let participant, participant.acceptanceStatus == .pending else { return }
                 $0.object {

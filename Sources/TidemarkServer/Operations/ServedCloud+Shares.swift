@@ -3,9 +3,9 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
 
-/// Sharing as our own clients ask for it: all that `SharingDatabase` has.
+/// Sharing for Tidemark's own clients: everything that `SharingDatabase` has.
 extension ServedCloud {
-    /// A record of a share, as requests name it.
+    /// Reads the record of a share.
     private static func share(_ node: JSONNode) throws(CloudError) -> CloudRecordID {
         CloudRecordID(try node.required("recordName").asString(), in: try CloudZoneID(node.required("zoneID")))
     }
@@ -100,14 +100,14 @@ extension ServedCloud {
         return .object { _ in }
     }
 
-    // The account, and others
+    // The account, and other accounts
 
     func account(_ call: Call) async throws -> Reply {
         let account = try await database(call).account()
         var json = JSONWriter()
         account.write(&json)
         var reply = Reply.json(json.bytes)
-        // A device that asks goes no further: nothing else tells those who run the server that it was kept out.
+        // The device stops here. Without this failure, administrators would not learn that it was kept out.
         if account.status == .restricted {
             let error = CloudError(.notAuthenticated, "the account is disabled")
             reply.failures = [Reply.Failure(code: error.code.wire.name, reason: error.reason)]
@@ -142,7 +142,7 @@ extension ServedCloud {
         }
     }
 
-    /// Counts persons that an account looks for: a list of addresses can't be tried out.
+    /// Counts the people that an account looks up, so that nobody can try out a list of addresses.
     func countLookUps(_ count: Int, _ call: Call) throws(CloudError) {
         let now = ServerTime.seconds()
         for _ in 0..<count {
@@ -153,7 +153,7 @@ extension ServedCloud {
         }
     }
 
-    /// By our path and by the protocol's alike: who is not there is left out.
+    /// Answers Tidemark's path and the protocol's alike: people who are not found are left out.
     func findUsers(_ call: Call) async throws -> Reply {
         let lookUps = try lookUps(call)
         try countLookUps(lookUps.count, call)

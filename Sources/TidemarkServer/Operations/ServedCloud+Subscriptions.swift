@@ -8,7 +8,7 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// Subscriptions, and the ways to hear of what has changed.
+/// Subscriptions, and the ways to be notified of changes.
 extension ServedCloud {
     private func owner(_ call: Call) throws(CloudError) -> SubscriptionStore.Owner {
         guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
@@ -107,14 +107,14 @@ extension ServedCloud {
 
     // Devices
 
-    /// How long an address of the mailbox is good, microseconds: 30 days.
+    /// Microseconds for which an address of the mailbox is valid: 30 days.
     private static let mailboxTokenAge: Int64 = 30 * 86_400 * 1_000_000
     private static let mailboxTokenPurpose = "courier"
 
-    /// What an address of the mailbox carries.
+    /// The content of a mailbox address.
     private struct MailboxToken: Codable {
         let device: SubscriptionStore.Device
-        /// By what it was asked for; the address ends with that.
+        /// The credential with which the address was made. The address ends with it.
         let credential: String
     }
 
@@ -154,12 +154,12 @@ extension ServedCloud {
         return .object { _ in }
     }
 
-    /// How long a wait is answered with nothing after, so that who waits knows that the way is open.
+    /// The time after which a wait is answered without a notification, so that the client knows the connection still works.
     private static let patience = Duration.seconds(50)
 
-    /// The device that an address of the mailbox is for, if it may still hear of anything.
+    /// Returns the device of a mailbox address, if it may still be notified.
     private func device(_ capability: String) async throws -> SubscriptionStore.Device {
-        // The same for all that can be wrong with it.
+        // The error is the same for everything that can be wrong with the address.
         let dead = CloudError(.unknownItem, "the address is altered or has expired: make a token with tokens/create")
         try await access.refresh()
         guard let data = try access.open(capability, for: Self.mailboxTokenPurpose),
@@ -173,7 +173,7 @@ extension ServedCloud {
         return device
     }
 
-    /// Waits for a notification; nothing, when there is none for a while, or the device waits anew.
+    /// Waits for a notification. The answer is empty if none comes for a while, or the device waits again.
     func wait(_ call: Call) async throws -> Reply {
         let device = try await device(call.parameters["capability"] ?? "")
         try waits.enter(device.account)
@@ -181,14 +181,14 @@ extension ServedCloud {
         let result = await first(within: Self.patience) { await next(for: device) }
         let frame = try result?.get()
         if Task.isCancelled, let frame {
-            // There is nobody any more to whom it could be told.
+            // The client is gone, so the notification is put back.
             try await mailbox.putBack(frame, for: device.box)
             throw CancellationError()
         }
         return Reply(body: frame.map { .json($0) } ?? .none)
     }
 
-    /// The next notification for a device; `nil` when there is none.
+    /// Returns the next notification for a device; `nil` when there is none.
     private func next(for device: SubscriptionStore.Device) async -> Result<[UInt8], CloudError>? {
         do throws(CloudError) {
             return try await mailbox.take(for: device.box).map { .success($0) }
@@ -199,13 +199,13 @@ extension ServedCloud {
 
     /// Waits until a database has changed since a cursor.
     func awaitChange(_ call: Call) async throws -> Reply {
-        // Also of the public database: whoever waits is somebody.
+        // The public database, too, needs an account: the limits count waits by account.
         guard let account = call.caller.account else { throw CloudError(.notAuthenticated, "request needs authorization") }
         let database = try await database(call)
         guard let known = call.query["cursor"] else { return Self.changeReply(try await cursor(database), isChanged: false) }
         try waits.enter(account)
         defer { waits.leave(account) }
-        // Whoever listens first, and looks then, misses nothing.
+        // Listening begins before the look, so that no change is missed in between.
         let notifications = try await database.notifications()
         var (cursor, isChanged) = try await look(database, since: known)
         if !isChanged {
@@ -225,7 +225,7 @@ extension ServedCloud {
         }
     }
 
-    /// The cursor of now, and whether anything that the caller sees has changed since another.
+    /// Returns the present cursor, and whether anything that the caller sees has changed since an earlier one.
     private func look(
         _ database: EmbeddedDatabase, since known: String
     ) async throws(CloudError) -> (cursor: String, isChanged: Bool) {
@@ -237,7 +237,7 @@ extension ServedCloud {
             }
             return (changes.token.rawValue, false)
         } catch {
-            // What it stood for nobody knows any more.
+            // The meaning of the earlier cursor is lost, so something may have changed.
             guard error.code == .changeTokenExpired || error.code == .invalidArguments else { throw error }
             return (try await cursor(database), true)
         }
@@ -247,7 +247,7 @@ extension ServedCloud {
         database.scope == .public ? "public" : try await lastToken(database).rawValue
     }
 
-    /// What comes first: a value, the end of patience, or that of the server.
+    /// Returns the value, or `nil` where the time runs out or the server ends first.
     private func first<Value: Sendable>(
         within patience: Duration, _ body: @escaping @Sendable () async -> Value?
     ) async -> Value? {
@@ -255,22 +255,22 @@ extension ServedCloud {
             await withTaskGroup(of: Value?.self) { group in
                 group.addTask { await body() }
                 group.addTask {
-                    // A sleep that is cut short is over.
+                    // A cancelled sleep has ended, too.
                     try? await Task.sleep(for: patience)
                     return nil
                 }
                 var value = await group.next() ?? nil
                 group.cancelAll()
-                // What came at the moment when patience ended was taken, and is not to be lost.
+                // A value that arrives as the time runs out was taken from the mailbox, and must not be lost.
                 for await late in group { value = value ?? late }
                 return value
             }
         }
     }
 
-    // Telling
+    // Notifying
 
-    /// Has those told who have subscribed to what a request has changed, when it is answered.
+    /// Notifies subscribers of the changes of an answered request.
     func tell(_ call: Call, _ request: WireModify, _ outcomes: [RecordOutcome], _ database: EmbeddedDatabase) async {
         var changes: [NotificationDispatcher.ChangeSummary.Change] = []
         for (item, outcome) in zip(request.items, outcomes) {

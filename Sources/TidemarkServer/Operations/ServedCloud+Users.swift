@@ -3,9 +3,9 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
 
-/// Who asks, and others, in the protocol's older ways.
+/// The caller and other people, in the protocol's older operations.
 extension ServedCloud {
-    /// The identity of who asks.
+    /// Returns the caller's identity.
     private func caller(_ call: Call) async throws(CloudError) -> UserIdentity {
         let database = try await database(call, .private)
         let account = try await database.account()
@@ -33,7 +33,7 @@ extension ServedCloud {
         if case .emailAddress(let address) = user.lookUp { json.member("emailAddress", address) }
     }
 
-    /// There is no address book here.
+    /// Answers with no contacts: the cloud has no address book.
     func contacts(_ call: Call) async throws -> Reply { .object { $0.list("users") { _ in } } }
 
     func lookupUsers(_ call: Call) async throws -> Reply {

@@ -6,7 +6,7 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// An embedded cloud, who may come in, and who wants to hear of what changes: what the operations work on.
+/// What the operations work on: an embedded cloud, its credentials and its notifications.
 struct ServedCloud: Sendable {
     let cloud: EmbeddedCloud
     let access: CredentialStore
@@ -14,12 +14,12 @@ struct ServedCloud: Sendable {
     let mailbox: any NotificationStorage
     let dispatcher: NotificationDispatcher
     let waits: LongPollLimiter
-    /// Persons that an account looks for: 200 at once, then one every ten seconds.
+    /// The rate at which an account may look people up: 200 at once, then one every ten seconds.
     let lookUpRate = RequestRate(perSecond: 0.1, burst: 200)
-    /// Where uploads lie that are not complete.
+    /// The folder of uploads that are not complete.
     let incoming: URL
 
-    /// What one request may have, as CloudKit Web Services has it.
+    /// The limits of one request, as CloudKit Web Services has them.
     static let limits: CloudLimits = {
         var limits = CloudLimits()
         limits.operationsPerRequest = 200
@@ -27,10 +27,10 @@ struct ServedCloud: Sendable {
         return limits
     }()
 
-    /// Bytes of an answer after which nothing more is begun in it.
+    /// Bytes of an answer after which no further item is begun in it.
     static let answerSize = 2_000_000
 
-    /// - Parameter directory: That of the embedded cloud.
+    /// - Parameter directory: The embedded cloud's directory.
     init(
         at directory: URL, access: CredentialStore, metrics: ServerMetrics = ServerMetrics(), queries: QueryLimits = QueryLimits()
     ) throws {
@@ -44,7 +44,7 @@ struct ServedCloud: Sendable {
         waits = LongPollLimiter(metrics: metrics)
         try FileManager.default.createDirectory(
             at: incoming, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // What a server has left that was killed. Another one may be taking something in.
+        // A killed server may have left uploads. Another server may still be receiving younger ones.
         let yesterday = Date(timeIntervalSinceNow: -86_400)
         for file in try FileManager.default.contentsOfDirectory(at: incoming, includingPropertiesForKeys: nil) {
             let attributes = try? FileManager.default.attributesOfItem(atPath: file.path)
@@ -66,7 +66,7 @@ struct ServedCloud: Sendable {
         var database = try cloud.database(
             scope, of: call.container, environment: call.environment, account: call.caller.account)
         database.client = call.address
-        // What comes a piece at a time may come for long.
+        // A body that is read in pieces may take long, so the account is read again.
         if call.stream == nil { database.holder = call.caller.holder }
         return database
     }
@@ -74,7 +74,7 @@ struct ServedCloud: Sendable {
     func dialect(_ call: Call, numbersAsStrings: Bool = false) -> WireDialect {
         var dialect = WireDialect(isExtended: call.isExtended, numbersAsStrings: numbersAsStrings)
         dialect.onInternalReason = call.onInternalReason
-        // Clients of ours fetch contents by their digests.
+        // Tidemark's own clients fetch contents by their digests.
         guard !call.isExtended else { return dialect }
         let (scope, expires) = (call.scope ?? .private, Self.now + SignedAssetToken.downloadAge)
         dialect.downloadURL = { asset, record, _ in
@@ -93,7 +93,7 @@ struct ServedCloud: Sendable {
         return { type in types[type]?.fields.compactMapValues(\.fieldType) ?? [:] }
     }
 
-    /// Reads a request, at first without the schema, which most need not be looked at for.
+    /// Reads a request, first without the schema: most requests don't need it.
     func read<Request>(
         _ call: Call, _ body: (JSONNode, (String) -> [String: FieldType]) throws(CloudError) -> Request
     ) async throws(CloudError) -> Request {
@@ -129,7 +129,7 @@ struct ServedCloud: Sendable {
 }
 
 extension Call {
-    /// Reads the body; one that is not there is an object without members.
+    /// Reads the body. A missing body counts as an empty object.
     func read<Request>(_ body: (JSONNode) throws(CloudError) -> Request) throws(CloudError) -> Request {
         try JSONText.read(self.body.isEmpty ? Array("{}".utf8) : self.body) { node throws(CloudError) in
             guard node.isObject else { throw node.refusal("is not an object") }

@@ -3,25 +3,26 @@ import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// What an address, or a receipt, allows to be done with an asset. It is signed: only this cloud can have written it. It is not encrypted.
+/// The permission to do something with an asset, as an address or a receipt has it. It is signed, so only this cloud can have
+/// made it. It is not encrypted.
 ///
-/// It is good until it expires, for a container that is served and an account that is available then, and for no more than the
-/// account may do then. It ends with the session, the token or the key by which it was asked for.
+/// It is valid until it expires, while its container is served and its account can be used. It allows no more than the account
+/// may do at that time. It ends with the session, token or key with which it was made.
 struct SignedAssetToken: Hashable, Sendable {
     var container: String
     var environment: StoreEnvironment
     var scope: DatabaseScope
     var zone: CloudZoneID
-    /// Who may; `nil` for nobody who is signed in.
+    /// The account that may use it; `nil` for callers who are not signed in.
     var account: String?
-    /// Whose content it is; `nil` of one that is still to come.
+    /// The content; `nil` for one that is still to be sent.
     var asset: CloudAsset?
-    /// The field that is to name it.
+    /// The field that will name the content.
     var recordType = ""
     var fieldName = ""
-    /// By what the address was asked for.
+    /// The credential with which it was made.
     var credential = Credential.none
-    /// Tells an address to send to from all others; empty of anything else.
+    /// Identifies an upload address; empty for others.
     var id = ""
 
     // Purposes.
@@ -29,7 +30,7 @@ struct SignedAssetToken: Hashable, Sendable {
     static let download = "download"
     static let receipt = "receipt"
 
-    // For how long, microseconds.
+    // How long each is valid, in microseconds.
     static let uploadAge: Int64 = 15 * 60 * 1_000_000
     static let downloadAge: Int64 = 6 * 3600 * 1_000_000
     static let receiptAge: Int64 = 24 * 3600 * 1_000_000
@@ -46,7 +47,7 @@ struct SignedAssetToken: Hashable, Sendable {
     }
 
     init?(_ data: Data) {
-        // What can't be read is no token of this server.
+        // Data that can't be read is no token of this server.
         let read: SignedAssetToken? = try? data.withUnsafeBytes { bytes in
             var input = ByteInput(bytes)
             let (container, environment) = (try input.text(), StoreEnvironment(rawValue: try input.text()))

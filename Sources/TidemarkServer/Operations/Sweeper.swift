@@ -5,8 +5,8 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// Takes away what lies in the containers that are served and nobody needs: when it begins, and each hour, until it is told to end. Of servers over
-/// one database, one looks at the contents of assets, once a day.
+/// Removes what nothing needs from the served containers: when the server begins, and each hour until it ends. Of the servers of
+/// one database, one sweeps the contents of assets, once a day.
 final class Sweeper: Sendable {
     private let sweep: @Sendable () async throws -> EmbeddedCloud.Sweep
     private let rest: @Sendable () async throws -> Void
@@ -23,24 +23,24 @@ final class Sweeper: Sendable {
             sweep: { try await Sweeper.sweepServed(cloud, access, subscriptions) })
     }
 
-    /// Takes away once what lies in the containers that are served and nobody needs.
+    /// Removes once what nothing needs from the served containers.
     ///
     /// - Throws: What a storage throws; `CredentialError`, with nothing removed, where a newer version has migrated the database.
     static func sweepServed(
         _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil
     ) async throws -> EmbeddedCloud.Sweep {
         await PersonArchive.removeLeftovers()
-        // As a request does: a server that is too old for its database changes nothing there.
+        // As for a request, a server that is too old for its database changes nothing.
         try await access.refresh()
         try await subscriptions?.forgetAccounts(goneFrom: cloud)
         try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
-        // Nothing goes before a day and an hour, so more often than once a day is of no use where it costs requests to a bucket.
+        // A content stays for 25 hours at least. More than one sweep a day would only cost requests to a bucket.
         return try await cloud.sweepLeftovers(of: Set(access.containers()), every: .seconds(23 * 3_600))
     }
 
     /// - Parameters:
     ///   - rest: Waits until it is time to sweep again.
-    ///   - sweep: Takes away what there is.
+    ///   - sweep: Sweeps once.
     init(
         _ metrics: ServerMetrics, _ logger: Logger?, rest: @escaping @Sendable () async throws -> Void,
         sweep: @escaping @Sendable () async throws -> EmbeddedCloud.Sweep
@@ -48,7 +48,7 @@ final class Sweeper: Sendable {
         (self.metrics, self.logger, self.rest, self.sweep) = (metrics, logger, rest, sweep)
     }
 
-    /// Begins, unless it has.
+    /// Starts the sweeps, unless they have started.
     func begin() {
         task.withLock { task in
             guard task == nil else { return }

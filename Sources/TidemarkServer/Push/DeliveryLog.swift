@@ -3,7 +3,7 @@ import TidemarkModel
 
 /// Remembers the last notifications that this server has put into the boxes of devices.
 final class DeliveryLog: Sendable {
-    /// How many are remembered.
+    /// The number of deliveries that are remembered.
     private static let most = 500
 
     private let state = LockedValue<(deliveries: [Delivery], next: Int)>(([], 0))
@@ -19,7 +19,7 @@ final class DeliveryLog: Sendable {
         }
     }
 
-    /// The last ones, the newest first.
+    /// Returns the last deliveries, the newest first.
     ///
     /// - Parameter container: Only those of this container.
     func deliveries(of container: String?) -> [Delivery] {

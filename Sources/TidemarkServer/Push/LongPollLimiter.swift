@@ -1,9 +1,9 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Who waits for notifications, and how often at once: each wait holds a connection and a listener.
+/// Limits how many requests of an account wait for notifications at once: each wait holds a connection and a listener.
 final class LongPollLimiter: Sendable {
-    /// Waits of one account at once, or of one address that nobody has signed in from.
+    /// The most waits at once of one account, or of one address without an account.
     static let waitsMost = 20
 
     private let waits = LockedValue<[String: Int]>([:])
@@ -11,7 +11,7 @@ final class LongPollLimiter: Sendable {
 
     init(metrics: ServerMetrics = ServerMetrics()) { self.metrics = metrics }
 
-    /// Counts one wait more; ``leave(_:)`` when it has ended.
+    /// Counts a wait. Call ``leave(_:)`` when it has ended.
     ///
     /// - Throws: `CloudError` `requestRateLimited`.
     func enter(_ name: String) throws(CloudError) {

@@ -3,15 +3,15 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Takes summary of changes, and has them told one after the other, while those who have made them are long answered.
+/// Collects summaries of changes, and notifies subscribers of one after the other, after the requests were answered.
 ///
-/// ChangeSummary that come faster than they are told are dropped: a notification is a hint to look.
+/// Summaries that come faster than they are handled are dropped: a notification is only a hint to fetch.
 final class NotificationDispatcher: Sendable {
-    /// What one request has changed in a zone.
+    /// The changes of one request in a zone.
     struct ChangeSummary: Sendable {
         struct Change: Sendable {
             let record: String
-            /// Empty where a deletion doesn't say.
+            /// The record's type; empty for a deletion that does not name it.
             let type: String
             let event: Subscription.Event
         }
@@ -20,7 +20,7 @@ final class NotificationDispatcher: Sendable {
         let environment: StoreEnvironment
         let isPublic: Bool
         let zoneName: String
-        /// The user record name of whose zone it is.
+        /// The user record name of the zone's owner.
         let zoneOwner: String
         let changes: [Change]
 
@@ -52,7 +52,7 @@ final class NotificationDispatcher: Sendable {
 
     deinit { queue.finish() }
 
-    /// Has summary told, if anybody may want to hear of them; returns at once.
+    /// Queues a summary if there may be a subscription to its zone. Returns at once.
     func tell(_ summary: ChangeSummary) {
         guard !summary.changes.isEmpty, subscriptions.mayConcern(summary.changedZone) else { return }
         if case .dropped = queue.yield(summary) { metrics.count(.changeSummariesDropped) }

@@ -1,6 +1,6 @@
 import TidemarkCloudEngine
 
-/// Keeps notifications in memory, so much of what nobody has fetched.
+/// Keeps notifications that no device has fetched in memory, up to ``NotificationLimits``.
 actor NotificationMailbox: NotificationStorage {
     typealias Box = NotificationBox
     typealias Limits = NotificationLimits
@@ -31,7 +31,7 @@ actor NotificationMailbox: NotificationStorage {
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
         let cost = Limits.cost(frame)
         guard cost <= limits.sizeOfBox else { return metrics.count(.notificationsDropped) }
-        // The latest say most.
+        // The latest notifications matter most.
         while let content = boxes[box],
             content.frames.count >= limits.framesOfBox || content.size + cost > limits.sizeOfBox
         {
@@ -41,11 +41,11 @@ actor NotificationMailbox: NotificationStorage {
         keep(frame, for: box, isFirst: false)
     }
 
-    /// Gives back what was taken and reached nobody.
+    /// Gives back a notification that was taken and has reached no device.
     func putBack(_ frame: [UInt8], for box: Box) {
         if let wait = waits.removeValue(forKey: box) { return wait.continuation.resume(returning: frame) }
         if let content = boxes[box] {
-            // It is the oldest, and would have gone first.
+            // It is the oldest notification, and would have been dropped first.
             guard content.frames.count < limits.framesOfBox, content.size + Limits.cost(frame) <= limits.sizeOfBox else {
                 return metrics.count(.notificationsDropped)
             }
@@ -53,14 +53,14 @@ actor NotificationMailbox: NotificationStorage {
         keep(frame, for: box, isFirst: true)
     }
 
-    /// The next notification; `nil` when the task is cancelled, or the device waits anew, before there is one.
+    /// Returns the next notification; `nil` when the task is cancelled, or the device waits again, before there is one.
     func take(for box: Box) async -> [UInt8]? {
         next += 1
         let number = next
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 if Task.isCancelled { return continuation.resume(returning: nil) }
-                // Its connection may be long gone.
+                // The connection of the earlier wait may be long gone.
                 if let older = waits.removeValue(forKey: box) { older.continuation.resume(returning: nil) }
                 if let frame = takeFirst(of: box) { return continuation.resume(returning: frame) }
                 waits[box] = Wait(number: number, continuation: continuation)

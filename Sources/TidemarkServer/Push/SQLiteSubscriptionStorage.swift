@@ -7,17 +7,17 @@ import TidemarkSQLite
 
 /// Stores subscriptions and devices in `subscriptions.sqlite` beside the cloud.
 ///
-/// It is written on a thread of its own; what is asked for is in memory, as it was last written. What one server writes another one of
-/// the same directory knows when it starts.
+/// Writes have a thread of their own. Reads come from memory, which has what this server last wrote. Another server of the same
+/// directory sees these writes only when it starts.
 actor SQLiteSubscriptionStorage: SubscriptionStorage {
     private nonisolated let executor = StoreExecutor(label: "tidemark.subscriptions")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
     private let database: SharedDatabase
     private nonisolated let cache: SubscriptionCache
-    /// What the file has and can't be read.
+    /// The rows of the file that can't be read.
     nonisolated let unreadable: UnreadableRows
 
-    /// - Parameter row: Makes the row of what the file has; `nil` for what can't be read.
+    /// - Parameter row: Makes a row from the file's values; `nil` for values that can't be read.
     init(at directory: URL, row: (SubscriptionOwner, Data) -> StoredSubscription?) throws {
         let database = try SharedDatabase(
             at: directory.appendingPathComponent("subscriptions.sqlite"), migrations: Self.migrations,

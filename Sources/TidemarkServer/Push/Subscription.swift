@@ -3,19 +3,19 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkWire
 
-/// What somebody wants to be told of. As `CKSubscription`.
+/// A subscription to changes, as `CKSubscription`.
 struct Subscription: Sendable, Codable, Hashable {
     enum Kind: String, Codable, Sendable { case query, zone }
     enum Event: String, Codable, CaseIterable, Sendable {
         case create, update, delete
 
-        /// As frames of the mailbox have it.
+        /// The event's number in frames of the mailbox.
         var number: Int64 { self == .create ? 1 : self == .update ? 2 : 3 }
     }
 
     let id: String
     let kind: Kind
-    /// Of ``Kind/query``.
+    /// The record type of a ``Kind/query`` subscription.
     var recordType: String?
     /// The query as it was given, a JSON text.
     var query: String?
@@ -25,21 +25,21 @@ struct Subscription: Sendable, Codable, Hashable {
     var isZoneWide = false
     var events: [Event]
     var firesOnce = false
-    /// As it was given, a JSON text.
+    /// The notification as it was given, a JSON text.
     var notification: String?
-    /// What the notification says.
+    /// The text of the notification.
     var alert: String?
 
     var zone: CloudZoneID? { zoneName.map { CloudZoneID($0, owner: ownerName ?? CloudZoneID.defaultOwner) } }
 }
 
 extension Subscription {
-    /// Bytes of one: its query, its notification and its names.
+    /// The most bytes of a subscription: its query, its notification and its names.
     static let sizeMost = 16_384
     private static let alertMost = 1_024
     private static let nameMost = 255
 
-    /// - Parameter scope: The database that it is for.
+    /// - Parameter scope: The database of the subscription.
     /// - Throws: `CloudError` `invalidArguments`.
     init(_ node: JSONNode, in scope: DatabaseScope) throws(CloudError) {
         id = try node.string("subscriptionID") ?? UUID().uuidString.lowercased()
@@ -73,7 +73,7 @@ extension Subscription {
             let type = try query.required("recordType").asString()
             try Self.check(type, query, "recordType")
             recordType = type
-            // It is read, so that what can't be one is refused now.
+            // The query is read now, so that an invalid one is refused.
             let read = try CloudQuery(node, zone: zone ?? .default) { _ in [:] }
             hasFilters = !read.filters.isEmpty
             self.query = query.text

@@ -1,19 +1,20 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What `subscriptions.sqlite` has, in memory, by what changes: a change costs as much as there are who want to hear of it.
+/// The content of `subscriptions.sqlite` in memory, by the places of changes. So the cost of a change is that of its
+/// subscriptions.
 final class SubscriptionCache: Sendable {
     typealias Owner = SubscriptionOwner
 
-    /// What changes are in: a zone, or all zones of somebody.
+    /// The place of changes: a zone, or all zones of an owner.
     private struct Place: Hashable {
         let container: String
         let environment: StoreEnvironment
-        /// Of who wants to hear of it.
+        /// The scope of the subscriber's database.
         let scope: DatabaseScope
-        /// The user record name of whose zone it is; empty in the public database.
+        /// The user record name of the zone's owner; empty in the public database.
         let zoneOwner: String
-        /// `nil` for all.
+        /// `nil` for all zones.
         let zone: String?
     }
 
@@ -30,7 +31,7 @@ final class SubscriptionCache: Sendable {
 
     private struct State {
         var subscriptions: [Owner: [String: StoredSubscription]] = [:]
-        /// By record type; those to zones under `nil`.
+        /// By record type; subscriptions to whole zones have `nil`.
         var names: [Place: [String?: Set<Name>]] = [:]
         /// The oldest first.
         var devices: [DeviceOwner: [NotifiedDevice]] = [:]
@@ -91,17 +92,17 @@ final class SubscriptionCache: Sendable {
             zone: place.zone)
     }
 
-    // What changes
+    // Changes
 
-    /// Whether anybody may want to hear of changes in a zone.
+    /// Returns whether there is a subscription to changes in a zone.
     func isWatched(_ zone: ChangedZone) -> Bool {
         let places = Self.places(of: zone)
         return state.withLock { state in places.contains { state.names[$0] != nil } }
     }
 
-    /// Who wants to hear of changes of one of these types in a zone.
+    /// Returns the subscriptions to changes of some record types in a zone.
     ///
-    /// - Parameter types: `nil` for all.
+    /// - Parameter types: `nil` for all types.
     func subscriptions(to zone: ChangedZone, types: Set<String>?) -> [StoredSubscription] {
         let places = Self.places(of: zone)
         return state.withLock { state in

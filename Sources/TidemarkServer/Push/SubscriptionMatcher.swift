@@ -6,27 +6,27 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkWire
 
-/// Finds out who is to hear of what has changed, and gives it to the mailbox.
+/// Finds the subscribers of a change, and puts notifications into the mailbox.
 ///
-/// A notification is a hint to look. Where something can't be read or stored now, nobody is told, and a device finds the change when it looks
-/// the next time; the log of deliveries says how many were told.
+/// A notification is a hint to fetch. If something can't be read or stored, nobody is notified, and devices find the change with
+/// their next fetch. The log of deliveries has the number of notified devices.
 struct SubscriptionMatcher: Sendable {
     let cloud: EmbeddedCloud
     let subscriptions: SubscriptionStore
     let mailbox: any NotificationStorage
     let deliveries: DeliveryLog
 
-    /// Looks into the cloud that the summary of one request may cost. Who comes later hears nothing of it.
+    /// The most reads of the cloud for the summary of one request. Subscribers beyond that are not notified.
     private static let looksMost = 200
 
-    /// What was found out while one piece of summary is told.
+    /// The results of reads for one summary.
     private struct Findings {
         var looksLeft = SubscriptionMatcher.looksMost
-        /// The records that somebody sees whose zone it isn't; `nil` where they do not see the zone.
+        /// The records that a subscriber sees in another owner's zone; `nil` where they don't see the zone.
         var seen: [SubscriptionStore.Owner: Set<String>?] = [:]
         var types: [String: CloudSchema.RecordType]?
 
-        /// Whether one more look is allowed, which is then counted.
+        /// Returns whether another read is allowed, and counts it.
         mutating func mayLook() -> Bool {
             guard looksLeft > 0 else { return false }
             looksLeft -= 1
@@ -35,7 +35,7 @@ struct SubscriptionMatcher: Sendable {
     }
 
     func tell(_ summary: NotificationDispatcher.ChangeSummary) async {
-        // A deletion that doesn't say of what type is for all of them.
+        // A deletion without a type concerns subscriptions to all types.
         let types = summary.changes.contains { $0.type.isEmpty } ? nil : Set(summary.changes.map(\.type))
         var findings = Findings()
         guard let interests = try? await subscriptions.interests(in: summary.changedZone, types: types) else { return }
@@ -46,7 +46,7 @@ struct SubscriptionMatcher: Sendable {
             let devices = (try? await subscriptions.devices(of: owner)) ?? []
             for change in changes {
                 if subscription.firesOnce {
-                    // Whoever removes it fires it.
+                    // Of several servers, the one that removes a one-time subscription notifies its subscriber.
                     guard let isRemoved = try? await subscriptions.remove(subscription.id, of: owner), isRemoved else { break }
                 }
                 guard !devices.isEmpty else { continue }
@@ -64,19 +64,19 @@ struct SubscriptionMatcher: Sendable {
         }
     }
 
-    /// The zone as a subscriber knows it.
+    /// Returns the zone's name for a subscriber.
     private static func zone(_ summary: NotificationDispatcher.ChangeSummary, _ owner: SubscriptionStore.Owner) -> CloudZoneID {
         owner.scope == .public ? CloudZoneID(summary.zoneName) : CloudZoneID(summary.zoneName, owner: summary.zoneOwner)
     }
 
-    /// The changes that a subscriber is to hear of: of what they see, and of nothing else.
+    /// Returns the changes of which a subscriber is notified: only changes that they can see.
     private func changes(
         for interest: SubscriptionStore.Interest, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
     ) async -> [NotificationDispatcher.ChangeSummary.Change] {
         let subscription = interest.subscription
         var wanted = summary.changes.filter { change in
             guard subscription.events.contains(change.event) else { return false }
-            // What is gone can't be compared with anything.
+            // A deleted record can't be compared with filters.
             if change.event == .delete, subscription.hasFilters { return false }
             guard subscription.kind == .query else { return true }
             return change.type == subscription.recordType || (change.event == .delete && change.type.isEmpty)
@@ -86,10 +86,11 @@ struct SubscriptionMatcher: Sendable {
             let found = await found(interest, wanted.map(\.record), summary, &findings)
             return wanted.filter { found.contains($0.record) }
         }
-        // One's own zones and the public database are seen whole.
+        // Subscribers see all of their own zones and of the public database.
         guard interest.owner.scope == .shared else { return wanted }
         guard let seen = await seen(by: interest.owner, summary, &findings) else { return [] }
-        // Whether they have seen what is gone can't be looked at any more: its name is not told. The feed of changes tells it to whom it concerns.
+        // Whether they could see a deleted record can't be found out any more, so its name is not told. The feed of changes tells
+        // it to those who could.
         wanted.removeAll { !seen.contains($0.record) }
         return wanted
     }
@@ -99,7 +100,7 @@ struct SubscriptionMatcher: Sendable {
         return try? cloud.database(owner.scope, of: owner.container, environment: owner.environment, account: owner.account)
     }
 
-    /// The records of the summary that somebody sees; looked up once. `nil` where they do not see the zone.
+    /// Returns the records of the summary that a subscriber sees, and reads them once; `nil` where they don't see the zone.
     private func seen(
         by owner: SubscriptionStore.Owner, _ summary: NotificationDispatcher.ChangeSummary, _ findings: inout Findings
     ) async -> Set<String>? {
@@ -118,7 +119,7 @@ struct SubscriptionMatcher: Sendable {
         return seen
     }
 
-    /// Records that a subscription's query finds.
+    /// Returns the records that a subscription's query finds.
     private func found(
         _ interest: SubscriptionStore.Interest, _ names: [String], _ summary: NotificationDispatcher.ChangeSummary,
         _ findings: inout Findings
@@ -146,7 +147,7 @@ struct SubscriptionMatcher: Sendable {
         query.sorts = []
         let filters = query.filters
         var found: Set<String> = []
-        // Lists that are compared with have an end, too.
+        // A filter's list of values has a limit.
         for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
             if start > 0 { guard findings.mayLook() else { break } }
             let some = names[start..<min(start + Self.namesAtOnce, names.count)]

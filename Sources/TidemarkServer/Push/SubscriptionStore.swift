@@ -4,29 +4,29 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Who has subscribed to what, and where they can be notified: the rules over a ``SubscriptionStorage``.
+/// The rules for subscriptions and notified devices, over a ``SubscriptionStorage``.
 final class SubscriptionStore: Sendable {
     typealias Owner = SubscriptionOwner
     typealias Device = NotifiedDevice
 
-    /// Somebody, and what they have subscribed to.
+    /// A subscription, with its owner.
     struct Interest: Sendable {
         let owner: Owner
         let subscription: Subscription
     }
 
     private let storage: any SubscriptionStorage
-    /// What the storage has and can't be read.
+    /// The rows of the storage that can't be read.
     let unreadable: UnreadableRows
-    /// Each account's in a database; devices of an account in a container.
+    /// The most subscriptions of an account in a database, and the most devices of an account in a container.
     static let subscriptionsMost = 100
     static let devicesMost = 100
-    /// By how they are stored.
+    /// The decoded subscriptions, by their stored form.
     private let decoded = LockedValue(BoundedCache<Data, Subscription>(capacity: 10_000))
 
     /// Opens the subscriptions of an embedded cloud.
     init(at directory: URL) throws {
-        // One that can't be read is left out: its device makes it again.
+        // An unreadable subscription is left out. Its device makes it again.
         let storage = try SQLiteSubscriptionStorage(at: directory) { owner, content in
             guard let subscription = try? JSONDecoder().decode(Subscription.self, from: content) else { return nil }
             return Self.row(subscription, owner, content)
@@ -34,7 +34,7 @@ final class SubscriptionStore: Sendable {
         (self.storage, unreadable) = (storage, storage.unreadable)
     }
 
-    /// What a moved row of a subscription concerns; `nil` where nothing can change that it is for.
+    /// Returns the place of changes for a moved row; `nil` where the subscription is for something that can't change.
     static func place(ofMoved row: MovedRow) -> StoredSubscription.Place? {
         func text(_ place: Int) -> String { String(decoding: row[place].data ?? Data(), as: UTF8.self) }
         guard let environment = StoreEnvironment(rawValue: text(2)),
@@ -83,12 +83,12 @@ final class SubscriptionStore: Sendable {
     /// - Throws: `CloudError` `internalError`.
     func remove(_ id: String, of owner: Owner) async throws(CloudError) -> Bool { try await storage.remove(id, of: owner) }
 
-    /// Whether anybody may want to hear of changes in a zone; it returns at once.
+    /// Returns whether there may be a subscription to changes in a zone. Returns at once.
     func mayConcern(_ zone: ChangedZone) -> Bool { storage.mayConcern(zone) }
 
-    /// Who wants to hear of changes of one of these types in a zone.
+    /// Returns the subscriptions to changes of some record types in a zone.
     ///
-    /// - Parameter types: `nil` for all.
+    /// - Parameter types: `nil` for all types.
     func interests(in zone: ChangedZone, types: Set<String>?) async throws(CloudError) -> [Interest] {
         try await storage.subscriptions(to: zone, types: types).compactMap { row in
             read(row).map { Interest(owner: row.owner, subscription: $0) }
@@ -98,7 +98,7 @@ final class SubscriptionStore: Sendable {
     private func read(_ row: StoredSubscription) -> Subscription? {
         decoded.withLock { decoded in
             if let known = decoded[row.content] { return known }
-            // One that can't be read is left out: its device makes it again.
+            // An unreadable subscription is left out. Its device makes it again.
             guard let subscription = try? JSONDecoder().decode(Subscription.self, from: row.content) else { return nil }
             decoded[row.content] = subscription
             return subscription
@@ -109,7 +109,7 @@ final class SubscriptionStore: Sendable {
         StoredSubscription(owner: owner, id: subscription.id, place: place(of: subscription, owner), content: content)
     }
 
-    /// `nil` where nothing can change that it is for.
+    /// Returns the place of changes; `nil` for a subscription to what can't change.
     private static func place(of subscription: Subscription, _ owner: Owner) -> StoredSubscription.Place? {
         let zoneOwner: String
         switch owner.scope {
@@ -133,7 +133,7 @@ final class SubscriptionStore: Sendable {
 
     func has(_ device: Device) async throws(CloudError) -> Bool { try await storage.has(device) }
 
-    /// Adds a device; the oldest of an account that has too many goes.
+    /// Adds a device. If the account has too many, its oldest one is removed.
     ///
     /// - Throws: `CloudError` `internalError`.
     func add(_ device: Device) async throws(CloudError) { try await storage.add(device, most: Self.devicesMost) }

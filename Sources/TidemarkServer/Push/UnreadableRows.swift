@@ -7,7 +7,7 @@ struct UnreadableRows: Hashable, Sendable {
     /// The number of devices.
     var devices = 0
 
-    /// Writes a warning for each kind of which there are some.
+    /// Logs a warning for each kind that has unreadable rows.
     func warn(_ logger: Logger) {
         if subscriptions > 0 {
             logger.warning(

@@ -5,22 +5,22 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// Lets in whoever asks, or refuses them, by what they show.
+/// Admits or refuses callers by the credentials in their requests.
 struct Admission: Sendable {
-    /// What a request shows, as far as it can be told without its body.
+    /// The credentials of a request, as far as they can be read without its body.
     struct Credentials {
         enum Kind {
             /// An API token alone.
             case program
             case user(Session)
-            /// What it has signed is looked at with the body.
+            /// The signature is checked when the body has arrived.
             case key(ServerKey, date: String, signature: String)
         }
 
         let kind: Kind
         let apiToken: APIToken?
 
-        /// Whose limits count, and who is named in logs.
+        /// The account for limits and logs.
         var account: String? {
             switch kind {
             case .program: nil
@@ -29,7 +29,7 @@ struct Admission: Sendable {
             }
         }
 
-        /// Whether all of it is of the container and the environment that are asked for.
+        /// Returns whether all credentials are for the container and environment of the request.
         func areOf(_ place: Place) -> Bool {
             guard apiToken?.isOf(place.container, place.environment) ?? true else { return false }
             return switch kind {
@@ -40,7 +40,7 @@ struct Admission: Sendable {
         }
     }
 
-    /// Where an operation is asked for.
+    /// The operation and the container of a request.
     struct Place {
         let operation: Operation
         let container: String
@@ -55,15 +55,15 @@ struct Admission: Sendable {
     static let keyDate = HTTPField.Name("X-Apple-CloudKit-Request-ISO8601Date")!
     static let keySignature = HTTPField.Name("X-Apple-CloudKit-Request-SignatureV1")!
 
-    /// - Parameter signInURL: Makes the address of the page where somebody can sign in for an API token.
+    /// - Parameter signInURL: Makes the address of the page where a person can sign in for an API token.
     func credentials(
         for place: Place, query: [String: String], headers: HTTPFields, signInURL: (APIToken) -> String
     ) async throws(Refusal) -> Credentials {
         let credentials = try await shown(query: query, headers: headers, signInURL: signInURL)
-        // Whoever has something of another container learns no more than whoever has nothing.
+        // A caller with credentials for another container learns no more than one without credentials.
         guard credentials.areOf(place) else { throw .authenticationFailed() }
         guard try await read({ () throws(CredentialError) in try access.hasContainer(place.container) }) else {
-            // A key's ID is no secret: what it has signed is not looked at yet.
+            // The ID of a key is no secret, and the signature has not been checked yet.
             if case .key = credentials.kind { throw .authenticationFailed() }
             throw .notServed(place.container)
         }
@@ -87,7 +87,7 @@ struct Admission: Sendable {
         let key = (headers[Self.keyID], headers[Self.keyDate], headers[Self.keySignature])
         let bearer = try bearer(headers)
         var found: Result<Session, SessionFailure>?
-        // From here on everything counts as it is now, whatever server has changed it.
+        // From here on the stored credentials are up to date, whichever server has changed them.
         if let text = bearer ?? webText {
             found = try await read { () async throws(CredentialError) in try await access.session(text) }
         } else {
@@ -119,21 +119,21 @@ struct Admission: Sendable {
         switch found {
         case nil: return Credentials(kind: .program, apiToken: apiToken)
         case .success(let session): return Credentials(kind: .user(session), apiToken: apiToken)
-        // Whoever was signed in can be so again.
+        // A person whose session has ended can sign in again.
         case .failure(.expired), .failure(.revoked):
             throw try await refused(.authenticationRequired(redirectURL: signInURL(apiToken)), webText, found)
         case .failure: throw .authenticationFailed()
         }
     }
 
-    /// A refusal that names the session, where a token of this cloud is of one that has ended.
+    /// Returns a refusal that names the session, if the token is of a session of this cloud that has ended.
     private func refused(
         _ refusal: Refusal, _ token: String?, _ found: Result<Session, SessionFailure>?
     ) async throws(Refusal) -> Refusal {
         guard let token, case .failure(let failure) = found, failure == .expired || failure == .revoked else { return refusal }
         let session = try await read { () throws(CredentialError) in try access.sessionID(of: token) }
         var refusal = refusal
-        // Whoever has the token was let in to the account, and may know that it is gone.
+        // A client with the token was signed in to the account, and may know that the account was removed.
         if failure == .revoked, refusal.name == Refusal.authenticationFailed().name, let session,
             let account = try await read({ () async throws(CredentialError) in try await access.account(ofSession: session) }),
             await isGone(account)
@@ -143,7 +143,7 @@ struct Admission: Sendable {
         return refusal.of(session, failure)
     }
 
-    /// Whether an account was removed; `false` where that can't be found out now.
+    /// Returns whether an account was removed; `false` where that can't be found out now.
     private func isGone(_ account: String) async -> Bool {
         do throws(CloudError) {
             return try await cloud.account(id: account) == nil
@@ -152,7 +152,7 @@ struct Admission: Sendable {
         }
     }
 
-    /// Checks what a program has signed, now that the body is there.
+    /// Checks the signature of a request, which needs its body.
     func check(_ request: SignedRequest, by key: ServerKey, of operation: Operation) async throws(Refusal) {
         let result = try await read { () async throws(CredentialError) in
             try await access.check(request, by: key, isChanging: operation.isChanging)
@@ -177,8 +177,8 @@ struct Admission: Sendable {
 }
 
 extension Refusal {
-    /// For who has shown something of the container, or an account's password, and for nobody else: which containers there are strangers
-    /// don't learn.
+    /// The refusal for callers with credentials of the container, or with an account's password. Other callers don't learn which
+    /// containers exist.
     static func notServed(_ container: String) -> Refusal {
         var refusal = Refusal.authenticationFailed(
             "the container '\(container.prefix(255))' is not served here: the server's administrator adds it, "

@@ -1,11 +1,11 @@
 import TidemarkModel
 
-/// The bytes of bodies that are held at once: of all requests, and of those from one address, so that one leaves room for the others.
+/// The memory for bodies: of all requests, and of the requests from one address, so that one address leaves room for the others.
 final class BodyBudget: Sendable {
-    /// What becomes of who wants room.
+    /// The answer to a request for room.
     enum Answer {
         case taken
-        /// The address has as much as it may.
+        /// The address has as much as it may have.
         case shareIsFull
         case isFull
     }
@@ -13,12 +13,12 @@ final class BodyBudget: Sendable {
     private let limit, share: Int
     private let taken = LockedValue<(all: Int, byAddress: [String: Int])>((0, [:]))
 
-    /// - Parameter share: Bytes of one address.
+    /// - Parameter share: The most bytes of one address.
     init(limit: Int, share: Int) { (self.limit, self.share) = (limit, share) }
 
     var bytes: Int { taken.withLock { $0.all } }
 
-    /// Takes room for so many more, if there is any.
+    /// Takes room for some bytes, if there is any.
     func take(_ count: Int, for address: String) -> Answer {
         taken.withLock { taken in
             guard taken.all + count <= limit else { return .isFull }

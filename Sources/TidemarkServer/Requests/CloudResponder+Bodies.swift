@@ -4,26 +4,26 @@ import NIOCore
 import NIOHTTPTypes
 import TidemarkWire
 
-/// A request's body ended before it was whole.
+/// The body of a request ended before it was complete.
 struct BodyFailure: Error {
     let cause: any Error
 }
 
-/// A body that an operation reads a piece at a time. What it leaves can be read on behind it.
+/// A body that an operation reads in pieces. The responder can read on where the operation stops.
 ///
-/// Unchecked, since it has one reader at a time: the operation, and then the responder.
+/// `@unchecked Sendable`: it has one reader at a time, first the operation and then the responder.
 final class SharedRequestBody: AsyncSequence, @unchecked Sendable {
     typealias Element = ByteBuffer
 
     private let body: RequestBody
     private var iterator: RequestBody.AsyncIterator?
-    /// Whether all of it was read, and how many bytes were.
+    /// Whether all of it was read, and the number of bytes that were.
     private(set) var isDone = false
     private(set) var count = 0
 
     init(_ body: RequestBody) { self.body = body }
 
-    /// All of them go on where the last one was.
+    /// Each iterator continues where the last one stopped.
     struct AsyncIterator: AsyncIteratorProtocol {
         fileprivate let body: SharedRequestBody
 
@@ -35,7 +35,7 @@ final class SharedRequestBody: AsyncSequence, @unchecked Sendable {
     fileprivate func next() async throws -> ByteBuffer? {
         guard !isDone else { return nil }
         var reading = iterator ?? body.makeAsyncIterator()
-        // A body can be begun once.
+        // A body can be iterated once only.
         defer { iterator = reading }
         do {
             let piece = try await reading.next()
@@ -49,10 +49,10 @@ final class SharedRequestBody: AsyncSequence, @unchecked Sendable {
 }
 
 extension CloudResponder {
-    /// More than that of an unwanted body isn't read, though the client then may not see why.
+    /// The most bytes of an unwanted body that are read. With a larger body the client may not see why it is refused.
     private static let unwanted = 16 << 20
 
-    /// The body, as far as the operation wants it whole; unpacked.
+    /// Returns the decompressed body of an operation that reads it as a whole.
     func body(
         of operation: Operation, _ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter
     ) async throws -> [UInt8] {
@@ -102,7 +102,7 @@ extension CloudResponder {
         }
         exchange.reading = .done
         exchange.bodySize = bytes.count
-        // A connection that breaks off looks like an end.
+        // A broken connection looks like the end of the body.
         if let length, bytes.count != length { throw BodyFailure(cause: ConnectionAborted()) }
         guard isPacked else { return bytes }
         do {
@@ -145,7 +145,7 @@ extension CloudResponder {
         }
     }
 
-    /// Whether a connection can't be used any more when the answer is written.
+    /// Returns whether the connection can't be used any more after the answer.
     private func isLast(_ request: Request, _ exchange: Exchange) -> Bool {
         switch exchange.reading {
         case .awaited: true
@@ -154,7 +154,7 @@ extension CloudResponder {
         }
     }
 
-    /// Reads what is left of a body that nobody wanted, so that the client sees the answer; not for ever.
+    /// Reads the rest of an unwanted body, up to a limit, so that the client sees the answer.
     func readOn(_ request: Request, _ exchange: Exchange) async throws {
         var iterator: RequestBody.AsyncIterator
         switch exchange.reading {
@@ -200,7 +200,7 @@ extension CloudResponder {
             var body: any ResponseBodyWriter = CountingWriter(writer: try await writer.writeHead(head))
             try await write(&body)
             guard let counting = body as? CountingWriter else { throw ConnectionAborted() }
-            // Fewer bytes than were promised: the client must not take the next answer for the rest.
+            // Fewer bytes were written than announced. The client must not take the next answer for the rest.
             if let count, Int64(counting.count) != count { throw ConnectionAborted() }
             try await counting.finish(nil)
             return counting.count
@@ -229,7 +229,7 @@ extension CloudResponder {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 private struct CountingWriter: ResponseBodyWriter {
     var writer: any ResponseBodyWriter
     var count = 0

@@ -11,9 +11,9 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// Answers requests: finds the operation, lets the caller in, reads the body, and writes what the operation says.
+/// Answers requests: finds the operation, admits the caller, reads the body, and writes the operation's answer.
 final class CloudResponder: Sendable {
-    /// The connection can't go on: what is left of the request's body nobody wants.
+    /// The connection can't continue, because the rest of the request's body is not read.
     struct ConnectionAborted: Error {}
 
     let operations: [Operation]
@@ -21,9 +21,9 @@ final class CloudResponder: Sendable {
     let metrics: ServerMetrics
     let bodies: BodyBudget
     let admission: Admission
-    /// Whether an operation is one by which others watch over the server, for each of the operations.
+    /// For each operation, whether it is one by which others monitor the server.
     private let watches: [Bool]
-    /// Whether an operation is not one that the console shows: its own, and those that watch.
+    /// For each operation, whether the console leaves it out: the console's own operations, and those for monitoring.
     private let isLeftOut: [Bool]
     private let history: RequestHistory
     private let syncFailures: SyncFailureWriter?
@@ -31,7 +31,7 @@ final class CloudResponder: Sendable {
     private let signIn: SignIn
     private let logger: Logger
     private let requests: RequestRate
-    /// Of those who watch over the server: they have a rate of their own, since they ask most when it has most to do.
+    /// The rate of monitoring requests. They have a rate of their own, since they matter most when the server is busiest.
     private let watchers: RequestRate
     private let publicURL: String?
     private let trustsProxy: Bool
@@ -83,7 +83,7 @@ final class CloudResponder: Sendable {
         } catch let error as CredentialError {
             reply = refuse(Refusal(error), exchange)
         } catch let error as BodyFailure {
-            // The client is gone, or speaks no HTTP: there is nobody to answer.
+            // The client is gone, or does not speak HTTP: no answer can reach it.
             bodies.giveBack(exchange.held, for: exchange.network)
             finish(exchange, status: 499, sent: 0)
             throw error.cause
@@ -97,7 +97,7 @@ final class CloudResponder: Sendable {
         do {
             sent = try await write(&reply, exchange, request, writer)
         } catch {
-            // The client is gone, or what was to be sent is: the connection's end tells it that the answer isn't whole.
+            // The client is gone, or the content is. The end of the connection tells the client that the answer is incomplete.
             logger.debug(
                 "an answer broke off", metadata: ["uuid": .string(exchange.uuid), "error": .string("\(error)")])
             finish(exchange, status: reply.status.code, sent: sent, reply.failures)
@@ -119,7 +119,7 @@ final class CloudResponder: Sendable {
         return reply
     }
 
-    // What is asked for
+    // Finding the operation
 
     private func answer(_ request: Request, _ exchange: inout Exchange, _ writer: borrowing ResponseWriter) async throws -> Reply
     {
@@ -133,7 +133,7 @@ final class CloudResponder: Sendable {
         }
         try checkHost(request, isWatching: isWatching)
         let query = TextCoding.pairs(rest)
-        // Before anything is refused: whether the page may read why.
+        // This comes before any refusal: it decides whether a page of another origin may read why it is refused.
         if exchange.origin != nil, let text = query["ckAPIToken"] {
             try await admission.access.refresh()
             exchange.apiToken = try admission.access.apiToken(text)
@@ -173,12 +173,12 @@ final class CloudResponder: Sendable {
             parameters: parameters.others, query: query, body: body, stream: handed.map { RequestBody(asyncSequence: $0) },
             headers: request.headers, isExtended: exchange.isExtended, baseURL: exchange.baseURL, isHead: exchange.isHead,
             onInternalReason: { [self] error in
-                // Many items of a request may have failed alike.
+                // Many items of a request may have failed for the same reason.
                 guard reported.isNew(error.reason) else { return }
                 log(error, uuid, index)
             })
         guard let handed, case .unread = exchange.reading else { return try await operation.answer(call) }
-        // What it leaves is read on, as of any other body.
+        // The responder reads the rest of the body, as of any other body.
         exchange.reading = .begun(RequestBody(asyncSequence: handed).makeAsyncIterator())
         defer {
             exchange.bodySize = handed.count
@@ -187,7 +187,7 @@ final class CloudResponder: Sendable {
         return try await operation.answer(call)
     }
 
-    /// Lets the caller in. Where the path names no container, it or the body says enough, and nobody is asked.
+    /// Admits the caller. If the path names no container, the path or the body is the permission, and no credentials are needed.
     private func admit(
         _ operation: Operation, _ parameters: Routes.Parameters, _ query: [String: String], _ headers: HTTPFields,
         _ exchange: inout Exchange
@@ -216,10 +216,10 @@ final class CloudResponder: Sendable {
             exchange.name = "key:\(key.id)"
         }
         if let apiToken = credentials.apiToken {
-            // What refuses it later says where to sign in.
+            // A later refusal says where to sign in.
             if credentials.account == nil { exchange.caller.signInURL = signIn.address(for: apiToken, baseURL: baseURL) }
         }
-        // Who signs has not shown yet that they can.
+        // The signature of a key was not checked yet.
         if !exchange.caller.isKey { try count(credentials.account, exchange) }
         if case .user(let session) = credentials.kind, logger.logLevel <= .info {
             exchange.name = EmbeddedCloud.userRecordName(session.account, in: parameters.container)
@@ -227,7 +227,7 @@ final class CloudResponder: Sendable {
         return credentials
     }
 
-    /// Takes a request from what an account may ask for.
+    /// Counts a request of an account against its rate.
     private func count(_ account: String?, _ exchange: Exchange) throws {
         guard let account, let wait = requests.wait(for: account, at: exchange.began) else { return }
         metrics.throttled()
@@ -239,25 +239,26 @@ final class CloudResponder: Sendable {
         return (address[..<mark], address[address.utf8.index(after: mark)...])
     }
 
-    // Where it comes from, and where to
+    // The addresses of the client and of the server
 
-    /// The address that a request comes from: behind a proxy the last one of `X-Forwarded-For`, which the proxy has seen itself.
+    /// Returns the client's address. Behind a proxy it is the last entry of `X-Forwarded-For`, which the proxy itself has added.
     private func address(_ headers: HTTPFields, _ channel: any Channel) -> String {
         if trustsProxy, let last = headers[values: Self.forwardedFor].last?.split(separator: ",").last {
-            // What is no address, as `unknown`, counts as the proxy's own.
+            // An entry that is no address, such as `unknown`, counts as the proxy's own address.
             if let address = NetworkAddress(forwarded: last.trimmingCharacters(in: .whitespaces)) { return address.text }
         }
         return channel.remoteAddress?.ipAddress ?? "unknown"
     }
 
-    /// Returns the name by which limits know an address: of IPv6 the network's first half, since a client that has one has all of the other.
+    /// Returns the name by which limits know an address. For IPv6 it is the first half, because a client with one address has all
+    /// addresses of the other half.
     static func network(_ address: String) -> String {
-        // An address of IPv4 is its own name.
+        // An IPv4 address is its own name.
         guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
         return NetworkAddress(address)?.host ?? address
     }
 
-    /// Whether a request has come by TLS, to this server or to a proxy before it.
+    /// Returns whether a request has come by TLS, to this server or to a proxy in front of it.
     func isSecure(_ headers: HTTPFields) -> Bool {
         if hasTLS { return true }
         guard trustsProxy, let proto = headers[values: Self.forwardedProto].last?.split(separator: ",").last else { return false }
@@ -269,7 +270,7 @@ final class CloudResponder: Sendable {
         return "\(isSecure(request.headers) ? "https" : "http")://\(request.head.authority ?? "localhost")"
     }
 
-    /// Makes sure that a request names a server, and this one, where that has a public URL. Whoever watches over the server may ask by any name.
+    /// Checks that a request names this server, if that has a public URL. Monitoring requests may use any name.
     private func checkHost(_ request: Request, isWatching: Bool) throws(Refusal) {
         guard !isWatching else { return }
         guard let host = request.head.authority else {
@@ -284,9 +285,9 @@ final class CloudResponder: Sendable {
     private static let forwardedFor = HTTPField.Name("X-Forwarded-For")!
     private static let forwardedProto = HTTPField.Name("X-Forwarded-Proto")!
 
-    // What is told of it
+    // Reporting
 
-    /// Logs an error of whose reason clients are told less.
+    /// Logs an error with its full reason, which clients are not told.
     private func log(_ error: CloudError, _ uuid: String, _ operation: Int?) {
         logger.log(
             level: error.code == .internalError ? .error : .warning, "a request failed",
@@ -325,8 +326,8 @@ final class CloudResponder: Sendable {
         logger.log(level: level, "request", metadata: metadata)
     }
 
-    /// Reports what a client was refused: to the list of sync errors, and to the log. Reasons may name private data, so that has them at the
-    /// level `debug` alone.
+    /// Reports the failures of a client's request to the list of sync failures and to the log. Reasons may have private data, so
+    /// the log has them only at the level `debug`.
     private func report(_ failures: [Reply.Failure], of operation: String, _ exchange: Exchange) {
         guard !failures.isEmpty else { return }
         let now = Timestamp.now()
@@ -340,7 +341,7 @@ final class CloudResponder: Sendable {
             row.sender = failure.session.isEmpty ? exchange.caller.session ?? "" : failure.session
             if !failure.triedAccount.isEmpty { row.sender = SyncFailure.sender(ofSignInTo: failure.triedAccount) }
             (row.device, row.field, row.fieldType) = (failure.triedDevice, failure.field, failure.fieldType)
-            // A name may be as large as a request.
+            // A name may be as long as a request.
             row.fit()
             return row
         }
@@ -355,12 +356,13 @@ final class CloudResponder: Sendable {
                     ])
             }
         }
-        // What comes without a container, or to no address of the server's, is nothing that devices meet.
+        // A failure without a container, or at an unknown address, does not concern devices.
         guard !exchange.container.isEmpty, !isDone(failures, operation) else { return }
         syncFailures?.record(rows)
     }
 
-    /// Whether an operation was refused since what it is for is so already: a device ends a session that has ended when it signs in anew.
+    /// Returns whether a refused operation was not needed any more: a device that signs in again ends its former session, which
+    /// may have ended.
     private func isDone(_ failures: [Reply.Failure], _ operation: String) -> Bool {
         operation == SignIn.endOperation && failures.allSatisfy { $0.code.hasPrefix("AUTHENTICATION_") }
     }
@@ -379,10 +381,10 @@ extension CloudResponder {
     static let respondingInstance = HTTPField.Name("X-Responding-Instance")!
     static let webAuthToken = HTTPField.Name("X-Apple-CloudKit-Web-Auth-Token")!
 
-    /// Completes what an operation has put into the head.
+    /// Completes the headers of an operation's answer.
     func complete(_ headers: inout HTTPFields, _ exchange: Exchange) {
         headers[.date] = ServerTime.header()
-        // A browser that has been here by TLS does not come without it for two years.
+        // A browser that has used TLS here does not come without it for two years.
         if exchange.isSecure { headers[.strictTransportSecurity] = "max-age=63072000" }
         headers[Self.requestID] = exchange.uuid
         headers[Self.version] = "1.0"

@@ -6,13 +6,13 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// What is known of a request while it is answered.
+/// The state of a request while it is answered.
 struct Exchange {
-    /// What has been read of a request's body.
+    /// How far the body of a request was read.
     enum Reading {
-        /// There is none, or all of it was read.
+        /// There is no body, or all of it was read.
         case done
-        /// The client waits for a sign that it is wanted.
+        /// The client waits to be told that its body is wanted.
         case awaited
         case unread
         case begun(RequestBody.AsyncIterator)
@@ -28,23 +28,23 @@ struct Exchange {
     let acceptsGzip: Bool
     let origin: String?
     var baseURL = ""
-    /// Whether it has come by TLS, to this server or to a proxy before it.
+    /// Whether the request has come by TLS, to this server or to a proxy in front of it.
     var isSecure = false
     /// The place of the operation among all.
     var operation: Int?
     var caller = Caller()
-    /// The container of the address, and its environment; empty where it names none.
+    /// The container and the environment of the address; empty where it names none.
     var (container, environment) = ("", "")
     /// The database of the address; `nil` where it names none.
     var scope: DatabaseScope?
     var apiToken: APIToken?
-    /// Who asks, for the log.
+    /// The caller's name in the log.
     var name: String?
     /// A new token of the caller's session.
     var newToken: String?
     var reading: Reading
     var bodySize = 0
-    /// Of the budget for all bodies.
+    /// The bytes taken from the budget for all bodies.
     var held = 0
 
     private static let extensions = HTTPField.Name("X-Tidemark-Extensions")!
@@ -65,7 +65,7 @@ struct Exchange {
         }
     }
 
-    /// A random UUID. Foundation's own opens a file for each.
+    /// Returns a random UUID. Foundation's own function opens a file for each.
     private static func newID() -> String {
         var generator = SystemRandomNumberGenerator()
         var bytes: [UInt8] = []

@@ -1,43 +1,43 @@
 import HTTPTypes
 import TidemarkModel
 
-/// What clients can ask for: one of the ways to reach it, and what answers.
+/// An operation that clients can call: its path, its requirements and its implementation.
 struct Operation: Sendable {
-    /// What a request's body is read as.
+    /// The way in which a request's body is read.
     enum Body: Sendable, Hashable {
-        /// Nothing is read.
+        /// The body is not read.
         case none
-        /// JSON, whatever the request calls it.
+        /// JSON, whatever `Content-Type` says.
         case json
         /// Bytes, no more than so many.
         case bytes(most: Int)
-        /// Whatever comes, a piece at a time.
+        /// A stream of any length, read in pieces.
         case stream
     }
 
-    /// Who may send a larger body than others. The headers say it, before any of the body is read.
+    /// Allows a larger body to some callers. The headers decide, before any of the body is read.
     struct LargerBody: Sendable {
         let most: Int
         let isAllowed: @Sendable (HTTPFields) async throws -> Bool
     }
 
-    /// Names it in the description of the protocol, in logs and in figures, as `records.query`.
+    /// The name in the description of the protocol, in logs and in metrics, such as `records.query`.
     let id: String
     let method: HTTPRequest.Method
-    /// With what varies in braces: `/database/1/{container}/{environment}/{database}/records/query`.
+    /// The path with its parameters in braces: `/database/1/{container}/{environment}/{database}/records/query`.
     let path: String
     let body: Body
     /// A larger body than ``body`` says, for some requests.
     var largerBody: LargerBody?
     /// The databases that it is for; `nil` where the path names none.
     let scopes: Set<DatabaseScope>?
-    /// Whether somebody has to be signed in, whatever the database.
+    /// Whether the caller has to be signed in, whatever the database.
     let needsUser: Bool
-    /// Whether programs with a key of their own may ask for it.
+    /// Whether programs with a server key may call it.
     let isForKeys: Bool
-    /// Whether nobody is asked who they are, though the path names a container: the path or the body says enough.
+    /// Whether no credentials are needed although the path names a container: the path or the body is the permission.
     let isOpen: Bool
-    /// Whether it changes anything: what a program has signed for that is done once.
+    /// Whether it changes anything. A signed request for such an operation is accepted only once.
     let isChanging: Bool
     let answer: @Sendable (Call) async throws -> Reply
 

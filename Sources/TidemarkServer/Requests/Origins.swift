@@ -1,7 +1,7 @@
 import HTTPTypes
 import TidemarkIdentity
 
-/// What browsers are told about pages of other origins.
+/// Tells browsers what pages of other origins may do (CORS).
 enum Origins {
     private static let exposed = [
         "X-Apple-Request-UUID", "X-Apple-CloudKit-Web-Auth-Token", "X-Responding-Instance", "Via", "ETag", "Content-Range",
@@ -19,7 +19,7 @@ enum Origins {
     private static let exposeHeaders = HTTPField.Name("Access-Control-Expose-Headers")!
     private static let maxAge = HTTPField.Name("Access-Control-Max-Age")!
 
-    /// Lets the page read the answer, unless the API token is for other pages.
+    /// Lets the page read the answer, unless the API token belongs to other pages.
     static func add(to headers: inout HTTPFields, origin: String?, apiToken: APIToken?) {
         guard let origin else { return }
         headers[.vary] = "Origin, Accept-Encoding"
@@ -29,7 +29,7 @@ enum Origins {
         headers[exposeHeaders] = exposed
     }
 
-    /// Answers whether a page may ask.
+    /// Answers a preflight request: whether a page may send its request.
     static func preflight(origin: String?, apiToken: APIToken?) -> Reply {
         var reply = Reply(status: .noContent, body: .none)
         add(to: &reply.headers, origin: origin, apiToken: apiToken)

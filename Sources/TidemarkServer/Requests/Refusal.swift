@@ -4,17 +4,17 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkWire
 
-/// Why a request as a whole isn't done.
+/// The refusal of a request as a whole.
 struct Refusal: Error {
     var status: HTTPResponse.Status
     /// The protocol's code.
     var name: String
-    /// What is behind it, as our clients know it.
+    /// The error behind it, as Tidemark's own clients know it.
     var error: CloudError
-    /// Where somebody can sign in.
+    /// The address where a person can sign in.
     var redirectURL: String?
     var headers: HTTPFields = [:]
-    /// What operators are told in place of the reason that the client gets.
+    /// The reason for operators, in place of the one that the client gets.
     var reasonForOperators: String?
     /// The session that has ended, by its identifier.
     var endedSession = ""
@@ -23,7 +23,7 @@ struct Refusal: Error {
     /// The device whose sign-in is refused, as the request names it; empty where it names none.
     var triedDevice = ""
 
-    /// What an operation has thrown.
+    /// Makes a refusal of an operation's error.
     init(_ error: CloudError, redirectURL: String? = nil) {
         name = error.code.wire.name
         status = HTTPResponse.Status(code: error.code.wire.status)
@@ -31,7 +31,7 @@ struct Refusal: Error {
         self.redirectURL = error.code == .notAuthenticated ? redirectURL : nil
     }
 
-    /// What the credential store has thrown.
+    /// Makes a refusal of an error of the credential store.
     init(_ error: CredentialError) {
         self.init(CloudError(credentials: error))
     }
@@ -42,14 +42,14 @@ struct Refusal: Error {
 
     static func badRequest(_ reason: String) -> Refusal { Refusal(CloudError(.invalidArguments, reason)) }
 
-    /// Credentials that can't be, or of something else: whoever has none learns no more from it.
+    /// Refuses invalid credentials, or those for something else. A caller without credentials learns no more from it.
     static func authenticationFailed(_ reason: String = "bad credentials: the API token, the session or the signature") -> Refusal
     {
         Refusal(.unauthorized, "AUTHENTICATION_FAILED", CloudError(.notAuthenticated, reason))
     }
 
-    /// A session that was ended, or is over by its age. The client learns no more than with any other bad credentials, unless its account was
-    /// removed.
+    /// Names a session that was ended or has expired. The client learns no more than with other bad credentials, unless its
+    /// account was removed.
     func of(_ session: String?, _ failure: SessionFailure) -> Refusal {
         guard let session else { return self }
         var refusal = self
@@ -60,8 +60,9 @@ struct Refusal: Error {
     /// Names the account whose sign-in is refused, for operators alone.
     ///
     /// - Parameters:
-    ///   - account: Its identifier; `nil` where the cloud has no such account. What was typed is left out: it may be a password.
-    ///   - device: What the request names as the device. It may be anything.
+    ///   - account: Its identifier; `nil` where the cloud has no such account. The typed text is left out, since it may be a
+    ///     password.
+    ///   - device: The device's name in the request. It may be any text.
     func ofSignIn(to account: String?, on device: String) -> Refusal {
         var refusal = self
         refusal.triedDevice = CredentialStore.line(device)
@@ -69,7 +70,7 @@ struct Refusal: Error {
         return refusal
     }
 
-    /// The password is right, and the code of the second factor is not.
+    /// Refuses a right password without a right code of the second factor.
     ///
     /// - Parameter isGiven: Whether there was a code.
     static func secondFactorRequired(isGiven: Bool) -> Refusal {
@@ -80,7 +81,7 @@ struct Refusal: Error {
         return Refusal(CloudError(.secondFactorRequired, reason))
     }
 
-    /// - Parameter wait: Seconds.
+    /// - Parameter wait: Seconds until the next attempt.
     static func tooManyCodes(_ wait: Int) -> Refusal {
         throttled(Double(wait), "too many codes of the second factor were wrong; a recovery code still counts")
     }
@@ -93,7 +94,7 @@ struct Refusal: Error {
         Refusal(.contentTooLarge, "BAD_REQUEST", CloudError(.limitExceeded, "a request's body has at most \(limit) bytes"))
     }
 
-    /// The request is for another server, by its `Host`.
+    /// Refuses a request that is for another server, by its `Host`.
     static let otherHost = Refusal(
         .misdirectedRequest, "BAD_REQUEST",
         CloudError(.invalidArguments, "this server has another name: ask for it by its public URL"))
@@ -109,17 +110,17 @@ struct Refusal: Error {
         return refusal
     }
 
-    /// - Parameter wait: Seconds.
+    /// - Parameter wait: Seconds until the next request.
     static func throttled(_ wait: Double, _ reason: String = "too many requests") -> Refusal {
         Refusal(CloudError(.requestRateLimited, reason, retryAfter: .seconds(max(1, Int64(wait.rounded(.up))))))
     }
 
-    /// - Parameter reason: What clients are told.
+    /// - Parameter reason: The reason for clients.
     static func busy(_ reason: String) -> Refusal {
         Refusal(CloudError(.serviceUnavailable, forClients: reason, retryAfter: .seconds(2)))
     }
 
-    /// What is answered.
+    /// Makes the answer.
     func reply(uuid: String, isExtended: Bool) -> Reply {
         var reply = Reply.json(
             error.answer(uuid: uuid, name: name, redirectURL: redirectURL, WireDialect(isExtended: isExtended)))

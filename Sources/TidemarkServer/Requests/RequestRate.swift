@@ -1,8 +1,8 @@
 import TidemarkModel
 
-/// Says of each of many names whether it may go on: so many at once, then so many a second.
+/// Limits the rate of many names: each may have a burst of requests, and then so many a second.
 ///
-/// What has rested is forgotten, so that it holds only as many names as have been busy of late.
+/// Names that have rested are forgotten, so it holds only those that were busy recently.
 final class RequestRate: Sendable {
     private struct Bucket {
         var left: Double
@@ -12,15 +12,15 @@ final class RequestRate: Sendable {
     private let perSecond, burst: Double
     private let buckets = LockedValue<(names: [String: Bucket], sweepAt: Int)>(([:], 10_000))
 
-    /// - Parameter perSecond: 0 lets everything pass.
+    /// - Parameter perSecond: The rate; 0 for no limit.
     init(perSecond: Double, burst: Double) {
         self.perSecond = perSecond
         self.burst = max(burst, 1)
     }
 
-    /// Counts one more of a name.
+    /// Counts a request of a name.
     ///
-    /// - Parameter now: Seconds since whenever.
+    /// - Parameter now: Seconds of a monotonic clock.
     /// - Returns: Seconds to wait before the next try, or `nil` where it may go on.
     func wait(for name: String, at now: Double) -> Double? {
         guard perSecond > 0 else { return nil }

@@ -3,17 +3,17 @@ import TidemarkModel
 
 /// Finds the operation of a path.
 struct Routes: Sendable {
-    /// What a path leads to.
+    /// The result of matching a path.
     enum Match {
         case operation(Int, Parameters)
-        /// There is something at the path, for other methods.
+        /// The path has operations for other methods.
         case otherMethods([HTTPRequest.Method])
-        /// Something in the path can't be.
+        /// A part of the path is not allowed.
         case refused(String)
         case none
     }
 
-    /// What varies in a path.
+    /// The parameters of a path.
     struct Parameters {
         var container = ""
         var environment = StoreEnvironment.development
@@ -40,7 +40,7 @@ struct Routes: Sendable {
     private mutating func node(of piece: Substring, _ at: Int) -> Int {
         if piece.hasPrefix("{") {
             if let known = nodes[at].parameter {
-                // The name that a parameter has is the same wherever it stands.
+                // A parameter has the same name in all paths in which it has the same place.
                 precondition(known.name == piece.dropFirst().dropLast(), "two names for a parameter of a path: \(piece)")
                 return known.node
             }
@@ -54,7 +54,7 @@ struct Routes: Sendable {
         return nodes.count - 1
     }
 
-    /// - Parameter path: As it came, without its query.
+    /// - Parameter path: The path as it was received, without its query.
     func match(_ path: Substring, _ method: HTTPRequest.Method) -> Match {
         guard path.utf8.first == UInt8(ascii: "/") else { return .none }
         var at = 0
@@ -102,11 +102,11 @@ struct Routes: Sendable {
         of method: HTTPRequest.Method, in operations: [(method: HTTPRequest.Method, index: Int)]
     ) -> Int? {
         if let operation = operations.first(where: { $0.method == method }) { return operation.index }
-        // Whoever asks for the head alone gets that of the whole.
+        // A HEAD request gets the headers of the GET request.
         return method == .head ? operations.first { $0.method == .get }?.index : nil
     }
 
-    /// What a part of a path says; `nil` for what could mean something to a file system.
+    /// Decodes a part of a path; `nil` for a text that could have a meaning in a file system.
     private static func text(_ piece: Substring) -> String? {
         guard let text = PercentCoding.decoded(piece), (1...1_024).contains(text.utf8.count), text != ".", text != "..",
             text.utf8.allSatisfy({ $0 >= 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7f })

@@ -1,10 +1,11 @@
 import TidemarkModel
 
-/// The text of addresses and forms, as they come from outside.
+/// Decodes the text of addresses and forms from clients.
 enum TextCoding {
-    /// Names and values of a query or a form; of a name that comes twice, the first. What is no text is passed over.
+    /// Returns the names and values of a query or a form. If a name comes twice, the first value counts. Parts that are no text
+    /// are left out.
     ///
-    /// - Parameter most: How many are read.
+    /// - Parameter most: The most names that are read.
     static func pairs(_ text: Substring, most: Int = 100) -> [String: String] {
         guard !text.isEmpty else { return [:] }
         var pairs: [String: String] = [:]

@@ -1,9 +1,9 @@
 import Foundation
 import TidemarkIdentity
 
-/// Hosts and origins, as requests and configurations name them.
+/// Hosts and origins, in the forms of requests and configurations.
 enum WebAddress {
-    /// The origin of an address as browsers write it: in lower case, without the port that its scheme has anyway.
+    /// Returns the origin of an address as browsers write it: in lower case, and without the default port of its scheme.
     static func origin(of address: String) -> String? {
         guard let parts = URLComponents(string: address), let scheme = parts.scheme?.lowercased(),
             let host = parts.host?.lowercased()
@@ -13,14 +13,15 @@ enum WebAddress {
         return "\(scheme)://\(host):\(port)"
     }
 
-    /// Whether text can stand in a `Host` header: a name, an address of IPv4, or one of IPv6 in brackets, and a port.
+    /// Returns whether a text can be a `Host` header: a name, an IPv4 address, or an IPv6 address in brackets, with or without a
+    /// port.
     static func isHost(_ text: String) -> Bool {
         guard (1...255).contains(text.utf8.count) else { return false }
         var name = text[...]
         if text.hasPrefix("[") {
             guard let end = text.firstIndex(of: "]") else { return false }
             let inside = text[text.index(after: text.startIndex)..<end]
-            // A zone would be text of any kind, and an address of IPv4 has no brackets.
+            // A zone could be any text, and an IPv4 address has no brackets.
             guard inside.contains(":"), !inside.contains("%"), NetworkAddress(inside) != nil else { return false }
             name = text[text.index(after: end)...]
             return name.isEmpty || isPort(name)
@@ -37,14 +38,14 @@ enum WebAddress {
             }
     }
 
-    /// A colon and a port; a colon alone stands for the usual one.
+    /// Returns whether a text is a colon and a port. A colon alone stands for the default port.
     private static func isPort(_ text: Substring) -> Bool {
         let digits = text.dropFirst()
         return text.first == ":" && digits.utf8.count <= 5 && digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
             && (digits.isEmpty || Int(digits)! <= 65_535)
     }
 
-    /// Whether a `Host` header names the server that a public URL does.
+    /// Returns whether a `Host` header names the server of a public URL.
     static func host(_ host: String, isOf publicURL: String) -> Bool {
         guard let scheme = publicURL.firstIndex(of: ":").map({ publicURL[..<$0] }) else { return false }
         return origin(of: "\(scheme)://\(host)") == origin(of: publicURL)

@@ -6,24 +6,24 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkS3
 
-/// Where the contents of assets are: a bucket, or a directory that servers share.
+/// The place of assets' contents: a bucket, or a directory that servers share.
 struct AssetPlace: Sendable {
     /// Makes the storage of a container's assets in an environment.
     let make: @Sendable (String, StoreEnvironment) -> any AssetStorage
     /// Checks that it can be used. It may be called each second.
     let check: @Sendable () async throws -> Void
-    /// Returns what is amiss as a server starts, and no reason not to; throws where it must not start.
+    /// Returns warnings for a starting server. Throws where the server must not start.
     let warnings: @Sendable () async throws -> [String]
-    /// The directory; `nil` for a bucket, which is there under its name or not at all.
+    /// The directory; `nil` for a bucket, which can't be confused with another.
     private let directory: SharedAssetDirectory?
 
-    /// How long a server that starts waits for the bucket.
+    /// How long a starting server waits for the bucket.
     private static let patience = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - reads: How clients read the contents.
+    ///   - reads: How clients read contents.
     ///   - metrics: The figures of the requests to a bucket.
-    /// - Throws: `CloudError` `invalidArguments` for a place that is none.
+    /// - Throws: `CloudError` `invalidArguments` for an invalid place.
     init(
         _ place: ServerConfiguration.Assets, reads: ServerConfiguration.AssetReads = .server, metrics: S3Metrics = S3Metrics()
     ) throws(CloudError) {
@@ -72,11 +72,12 @@ struct AssetPlace: Sendable {
         }
     }
 
-    /// Ties a directory to a database, unless it is: from now on no other is used with the database. A bucket is left as it is.
+    /// Ties a directory to a database, unless it is tied. From then on the database is used with no other directory. A bucket is
+    /// left as it is.
     ///
-    /// The first directory is tied by itself, where it has contents or the database names none.
+    /// The first directory is tied automatically, if it has contents or the database names none.
     ///
-    /// - Parameter database: Its tables have their newest version.
+    /// - Parameter database: The database, whose tables have their newest version.
     /// - Throws: `CloudError` `serviceUnavailable` for a directory that is not there or not the database's; `PostgresError`.
     func tie(to database: PostgresDatabase) async throws {
         guard let directory else { return }
@@ -92,7 +93,7 @@ struct AssetPlace: Sendable {
             case (.missing, nil):
                 // A file system that is not mounted leaves an empty directory.
                 guard try !namesContents || directory.hasContents() else { throw directory.emptiness }
-                // Until it has the identifier, the marker says that it waits for it: a server that ends meanwhile leaves nothing half done.
+                // An empty marker waits for its identifier. So a server that ends in between leaves nothing half done.
                 try directory.makeMarker()
                 return fresh
             default: throw directory.mismatch(found)
@@ -102,7 +103,7 @@ struct AssetPlace: Sendable {
         directory.expect(identifier)
     }
 
-    /// Reads which directory is a database's. The directory is looked at when a content is needed.
+    /// Reads the identifier of a database's directory. The directory itself is looked at when a content is needed.
     func know(_ database: PostgresDatabase) async throws {
         guard let directory, let known = try await database.assetPlaceIdentifier() else { return }
         directory.expect(known)

@@ -26,7 +26,7 @@ public final class CloudServer: Service {
     private let syncFailures: SyncFailureWriter
     private let addresses: AddressConnections
     let idle: IdleConnections
-    /// Tells the port of the figures; for tests.
+    /// Called with the port of the metrics, for tests.
     let onMetrics: @Sendable (Int) -> Void
     private let sweeper: Sweeper?
     private let storages: ServedStorages?
@@ -40,7 +40,7 @@ public final class CloudServer: Service {
 
     /// Opens the cloud.
     ///
-    /// - Parameter onListening: Is told the port as soon as the server can be reached.
+    /// - Parameter onListening: Called with the port as soon as the server can be reached.
     /// - Throws: ``ServerError``.
     public convenience init(
         _ configuration: ServerConfiguration, logger: Logger, onListening: @escaping @Sendable (Int) -> Void = { _ in }
@@ -77,7 +77,7 @@ public final class CloudServer: Service {
 
     /// Opens the cloud of a configuration's database, and brings its tables to their newest version.
     ///
-    /// - Parameter onListening: Is told the port as soon as the server can be reached.
+    /// - Parameter onListening: Called with the port as soon as the server can be reached.
     /// - Throws: ``ServerError``, `storage` where the database can't be reached or used, or the place of the assets is not the database's. A
     ///   bucket that can't be reached is logged: records are served without it.
     public static func open(
@@ -101,10 +101,10 @@ public final class CloudServer: Service {
     }
 
     /// - Parameters:
-    ///   - operations: What can be asked for, besides signing in and what is told of the server itself.
+    ///   - operations: The operations, without those for signing in and for the server itself.
     ///   - sweeper: Begins when the server listens.
     ///   - dispatcher: Notifies devices of what operators change.
-    ///   - signInTime: Seconds that only go on, by which attempts to sign in are counted; a parameter for tests.
+    ///   - signInTime: A monotonic clock in seconds, for the count of attempts to sign in; a parameter for tests.
     init(
         _ configuration: ServerConfiguration, cloud: EmbeddedCloud, access: CredentialStore, operations: [Operation],
         metrics: ServerMetrics = ServerMetrics(), sweeper: Sweeper? = nil, storages: ServedStorages? = nil,
@@ -153,7 +153,7 @@ public final class CloudServer: Service {
                 ).operations + pages.operations,
             signIn: signIn,
             bodies: bodies, configuration: configuration, history: history, syncFailures: syncFailures, logger: logger)
-        // A proxy has all of them.
+        // Behind a proxy, all connections come from the proxy.
         let addresses = AddressConnections(most: configuration.trustsProxy ? 0 : limits.connectionsOfAddress)
         idle = IdleConnections(limit: limits.connections)
         builder = try Self.builder(configuration, metrics, addresses, idle)
@@ -182,7 +182,7 @@ public final class CloudServer: Service {
         }
     }
 
-    /// Serves until it is told to end, then finishes the requests that run.
+    /// Serves until the server is shut down, and then finishes the running requests.
     ///
     /// - Throws: ``ServerError`` `address`, when it can't listen.
     public func run() async throws {
@@ -207,7 +207,7 @@ public final class CloudServer: Service {
                     "connections": .stringConvertible(connections)
                 ])
         }
-        // What the framework tells of each connection is of use only to whoever looks for a fault.
+        // The framework's messages about each connection are needed only to look for a fault.
         var quiet = logger
         quiet.logLevel = max(logger.logLevel, logger.logLevel <= .debug ? .debug : .warning)
         try checkPortFile()
@@ -238,7 +238,7 @@ public final class CloudServer: Service {
         }
     }
 
-    /// Runs the server, and beside it that of the figures where they have a port of their own.
+    /// Runs the server, and beside it the server of the metrics if these have a port of their own.
     private func run(_ server: any Service, _ logger: Logger) async throws {
         guard let port = configuration.metricsPort else { return try await server.run() }
         let figures = MetricsServer(
@@ -258,13 +258,13 @@ public final class CloudServer: Service {
                 }
             }
             defer { group.cancelAll() }
-            // Both end when the server is told to, and neither goes on without the other.
+            // Both end with a shutdown, and each ends with the other.
             try await group.next()
             if Task.isShuttingDownGracefully { try await group.waitForAll() }
         }
     }
 
-    /// Serves until SIGTERM or SIGINT comes; requests that run then have ``ServerLimits/shutdownTime`` to end.
+    /// Serves until SIGTERM or SIGINT. Running requests then have ``ServerLimits/shutdownTime`` to end.
     ///
     /// - Throws: ``ServerError`` `address`, when it can't listen.
     public func runUntilSignalled() async throws {
@@ -282,9 +282,10 @@ public final class CloudServer: Service {
         logger.notice("ended")
     }
 
-    /// Waits until what keys sign is taken: whoever comes at once with what one has just signed is not to be refused.
+    /// Waits until signatures of keys are accepted. Otherwise a client that connects at once with a fresh signature would be
+    /// refused.
     ///
-    /// - Returns: `false` when the server is to end before that.
+    /// - Returns: `false` when the server ends before that.
     private func keysAreTaken() async throws(ServerError) -> Bool {
         let wait: Duration?
         do throws(CredentialError) {
@@ -293,12 +294,12 @@ public final class CloudServer: Service {
             throw ServerError(.io, "the keys in \(configuration.directory.path) can't be read: \(error)")
         }
         guard let wait else { return true }
-        // A shutdown cuts it short.
+        // A shutdown ends the wait early.
         _ = try? await cancelWhenGracefulShutdown { try await Task.sleep(for: wait) }
         return !Task.isShuttingDownGracefully && !Task.isCancelled
     }
 
-    /// Whoever waits for the port is not to wait for ever.
+    /// Checks that the port file can be written: a program that waits for it must not wait forever.
     private func checkPortFile() throws(ServerError) {
         guard let file = configuration.portFile else { return }
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
@@ -331,7 +332,7 @@ public final class CloudServer: Service {
 }
 
 extension ServerConfiguration.TLS {
-    /// The files' contents, if they can be used.
+    /// Returns the content of the files, if it can be used.
     func checked() throws(ServerError) -> TLSConfiguration {
         for file in [certificateChain, privateKey] where !FileManager.default.isReadableFile(atPath: file) {
             throw ServerError(.certificate, "\(file) can't be read")
@@ -351,7 +352,7 @@ extension ServerConfiguration.TLS {
         var configuration = TLSConfiguration.makeServerConfiguration(
             certificateChain: certificates.map { .certificate($0) }, privateKey: .privateKey(key))
         configuration.minimumTLSVersion = .tlsv12
-        // Of TLS 1.2 only with forward secrecy and authenticated encryption; all of TLS 1.3 have both.
+        // In TLS 1.2 only suites with forward secrecy and authenticated encryption. All suites of TLS 1.3 have both.
         configuration.cipherSuiteValues = [
             .TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, .TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
             .TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, .TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,

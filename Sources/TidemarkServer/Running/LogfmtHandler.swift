@@ -2,7 +2,7 @@ import Foundation
 public import Logging
 import TidemarkModel
 
-/// Writes logs a line each, as `time=… level=info message="…" name=value`.
+/// Writes each log event as one line: `time=… level=info message="…" name=value`.
 public struct LogfmtHandler: LogHandler {
     /// Values that every line has.
     public var metadata: Logger.Metadata = [:]
@@ -15,7 +15,7 @@ public struct LogfmtHandler: LogHandler {
     /// Writes to standard error.
     public init(level: Logger.Level) {
         self.init(level: level) { line in
-            // One call for a line, so that those of several threads don't mix.
+            // One call for each line, so that lines of several threads don't mix.
             var line = line
             line.withUTF8 { bytes in _ = Foundation.write(STDERR_FILENO, bytes.baseAddress, bytes.count) }
         }
@@ -51,7 +51,7 @@ public struct LogfmtHandler: LogHandler {
         put(line + "\n")
     }
 
-    /// In quotation marks where it has to be; never more than a line.
+    /// Adds a value, in quotation marks where it needs them, and never with the end of a line.
     private static func append(_ value: String, to line: inout String) {
         let isPlain =
             !value.isEmpty

@@ -5,7 +5,7 @@ import NIOCore
 import NIOPosix
 import ServiceLifecycle
 
-/// Serves the figures at a port of their own, which the network in front of the server need not let through.
+/// Serves the metrics at a port of their own, which the network in front of the server can block.
 struct MetricsServer: Sendable {
     let host: String
     let port: Int
@@ -13,7 +13,7 @@ struct MetricsServer: Sendable {
     let bodies: BodyBudget
     let logger: Logger
 
-    /// Serves until it is told to end.
+    /// Serves until the server is shut down.
     func run(_ onListening: @escaping @Sendable (Int) -> Void) async throws {
         let (metrics, bodies) = (metrics, bodies)
         let server = try HTTPServerBuilder.http1().buildServer(

@@ -7,7 +7,7 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkS3
 
-/// The database of a cloud and what has the contents of its assets, opened: what servers and programs that administer have in common.
+/// The opened database of a cloud, with the place of its assets. Servers and administrators' programs share it.
 package struct OpenedDatabase: Sendable {
     let database: PostgresDatabase
     let listener: PostgresListener
@@ -15,23 +15,24 @@ package struct OpenedDatabase: Sendable {
     let credentials: PostgresCredentialStorage
     /// Checks that the assets can be reached.
     let checkAssets: @Sendable () async throws -> Void
-    /// What is amiss with the place of the assets, and no reason not to serve records.
+    /// Problems with the place of the assets that don't keep the server from serving records.
     let warnings: [String]
     /// Whether the database held no cloud.
     package let isNew: Bool
     private let temporaries = Temporaries()
 
-    /// Folders that go with it.
+    /// The temporary folders that are removed with it.
     private final class Temporaries: Sendable {
         let folders = LockedValue<[TemporaryFolder]>([])
     }
 
-    /// Opens a database for a program that administers, and brings its tables to their newest version. A bucket is asked when a content of it is
-    /// needed.
+    /// Opens a database for an administrator's program, and brings its tables to their newest version. A bucket is not contacted
+    /// before a content is needed.
     ///
-    /// - Parameter makes: Whether a database without a cloud becomes one. Then a directory of assets is looked at as for a server.
-    /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used, `noData` for a database
-    ///   that has no cloud.
+    /// - Parameter makes: Whether a database without a cloud becomes one. The directory of assets is then checked as for a
+    ///   server.
+    /// - Throws: ``ServerError`` `options` for an invalid address, `storage` for a database or place that can't be used, `noData`
+    ///   for a database without a cloud.
     package init(_ place: ServerConfiguration.Database, makes: Bool = true) async throws(ServerError) {
         try await self.init(place, makes: makes, serves: false, metrics: PostgresMetrics(), ofBucket: S3Metrics())
     }
@@ -70,7 +71,7 @@ package struct OpenedDatabase: Sendable {
             throw ServerError(storing: error)
         }
         self.database = database
-        // What was opened is closed where the rest can't be.
+        // If the rest can't be opened, what was opened is closed.
         var opened: PostgresListener?
         do {
             try await database.check()
@@ -82,7 +83,7 @@ package struct OpenedDatabase: Sendable {
                     "there is no cloud in the \(database.configuration.address.name); check the address, or begin one with 'tidemark admin container add'"
                 )
             }
-            // Through a pooler nobody can listen. A program that administers only notifies the servers.
+            // Notifications don't pass a pooler. An administrator's program only notifies servers.
             listener = try PostgresListener(
                 listening, listens: place.listenAddress != nil || !place.isBehindPooler, metrics: metrics)
             opened = listener
@@ -105,7 +106,7 @@ package struct OpenedDatabase: Sendable {
         )[0].value(0)
     }
 
-    /// Makes sure that no cloud is being moved in, of which a part is missing.
+    /// Checks that no cloud is being moved into the database, because a part of it would be missing.
     private static func checkIsWhole(_ database: PostgresDatabase) async throws {
         let hasMoves: Bool = try await database.query(
             "SELECT EXISTS (SELECT FROM pg_catalog.pg_tables WHERE schemaname = current_schema() AND tablename = 'tidemark_moves')"
@@ -117,14 +118,14 @@ package struct OpenedDatabase: Sendable {
         )
     }
 
-    /// Makes the cloud and its credential store, for a program that serves nobody, with a folder that ``close()`` removes.
+    /// Makes the cloud and its credential store for a program that serves no clients. ``close()`` removes their folder.
     package func administered() throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         let folder = try TemporaryFolder("tidemark-admin")
         temporaries.folders.withLock { $0.append(folder) }
         return (EmbeddedCloud(in: backend, folder: folder.url), try CredentialStore(credentials))
     }
 
-    /// Lets go of it.
+    /// Closes the database, and removes the folders.
     package func close() async {
         temporaries.folders.withLock { folders in
             for folder in folders { folder.remove() }
@@ -136,7 +137,7 @@ package struct OpenedDatabase: Sendable {
 }
 
 extension ServerError {
-    /// Of what a storage has thrown that is being opened.
+    /// Makes the error of a storage that can't be opened.
     init(storing error: any Error) {
         switch error {
         case let error as ServerError: self = error

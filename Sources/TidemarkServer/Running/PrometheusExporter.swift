@@ -52,12 +52,12 @@ final class PrometheusExporter: MetricsFactory {
     }
 
     private struct State {
-        /// By the family's label.
+        /// The metrics by their family's label.
         var metrics: [String: [Metric]] = [:]
-        /// The places of a dimension's values, by the dimension's name.
+        /// The order of a dimension's values, by the dimension's name.
         var places: [String: [String: Int]] = [:]
 
-        /// Whether a metric stands before another: in the order of their dimensions' values.
+        /// Returns whether a metric comes before another, by the order of their dimensions' values.
         func precedes(_ metric: Metric, _ other: Metric) -> Bool {
             for ((name, value), (_, otherValue)) in zip(metric.dimensions, other.dimensions) where value != otherValue {
                 let (place, otherPlace) = (places[name]?[value] ?? .max, places[name]?[otherValue] ?? .max)
@@ -70,7 +70,7 @@ final class PrometheusExporter: MetricsFactory {
     private let families: [Family]
     private let state = LockedValue(State())
 
-    /// - Parameter families: In the order of the text. A metric can be made only for one of these.
+    /// - Parameter families: The families in the order of the text. A metric belongs to one of them.
     init(_ families: [Family]) { self.families = families }
 
     /// Orders the values of a dimension in the text. Other values come after these, in alphabetical order.
@@ -185,7 +185,7 @@ extension PrometheusExporter {
     }
 
     private final class Gauge: Handler, MeterHandler, RecorderHandler {
-        /// A double.
+        /// The bits of a double.
         private let bits = Atomic<UInt64>(0)
 
         var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
@@ -213,7 +213,7 @@ extension PrometheusExporter {
 
     private final class Histogram: Handler, TimerHandler, RecorderHandler {
         private struct Values {
-            /// Values that are no larger than each of the bounds, and larger than the bound before.
+            /// For each bound, the number of values up to it and above the bound before.
             var counts: [Int]
             var sum = 0.0
         }

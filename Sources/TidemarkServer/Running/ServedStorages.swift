@@ -5,25 +5,25 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkPostgres
 
-/// Where the cloud of a server is stored, opened: all that the operations need of it.
+/// The opened storages of a server's cloud.
 struct ServedStorages: Sendable {
     let cloud: EmbeddedCloud
     let access: CredentialStore
     let subscriptions: SubscriptionStore
     let mailbox: any NotificationStorage
-    /// Where attempts to sign in are counted.
+    /// The storage that counts attempts to sign in.
     let signInRates: any SignInRateStorage
-    /// Where uploads lie that are not complete.
+    /// The folder of uploads that are not complete.
     let incoming: URL
     /// Checks that everything can be reached.
     let check: @Sendable () async throws(Missing) -> Void
-    /// Checks that everything can be reached but the contents of assets, without which records go on.
+    /// Checks that everything can be reached except contents of assets. Records can be served without these.
     let checkRecords: @Sendable () async throws(Missing) -> Void
     /// Whether saves are refused because the database has no room.
     let hasNoRoom: @Sendable () -> Bool
-    /// What is amiss as the server starts, and no reason not to.
+    /// Problems that don't keep the server from starting.
     let warnings: [String]
-    /// Lets go of it.
+    /// Closes the storages.
     let close: @Sendable () async -> Void
 
     /// Opens an embedded cloud's directory.
@@ -35,7 +35,7 @@ struct ServedStorages: Sendable {
             metrics: metrics)
     }
 
-    /// Opens what else a directory has whose cloud is open.
+    /// Opens the other storages of a directory whose cloud is open.
     init(at directory: URL, _ cloud: EmbeddedCloud, access: CredentialStore, metrics: ServerMetrics) throws {
         (self.cloud, self.access) = (cloud, access)
         subscriptions = try SubscriptionStore(at: directory)
@@ -49,10 +49,10 @@ struct ServedStorages: Sendable {
         close = {}
     }
 
-    /// Opens a database and what has its assets.
+    /// Opens a database and the place of its assets.
     ///
-    /// - Throws: ``ServerError`` `options` for an address that is none, `storage` for what can't be reached or used, but for a bucket that
-    ///   can't be reached: that is one of ``warnings``.
+    /// - Throws: ``ServerError`` `options` for an invalid address, `storage` for a database or place that can't be used. A bucket
+    ///   that can't be reached is only one of ``warnings``.
     init(
         in place: ServerConfiguration.Database, folder: URL, metrics: ServerMetrics, limits: ServerLimits
     ) async throws(ServerError) {
@@ -98,9 +98,9 @@ struct ServedStorages: Sendable {
     }
 }
 
-/// What a server needs, and can't reach or use now.
+/// A part that a server needs and can't reach or use now.
 struct Missing: Error {
-    /// What it is, as a sentence that may be told to everybody.
+    /// The part, as a sentence that anybody may read.
     enum Part: String, CustomStringConvertible {
         case directory = "the databases can't be read"
         case database = "the database can't be reached or used"
@@ -112,12 +112,12 @@ struct Missing: Error {
     }
 
     let part: Part
-    /// Why, for the log.
+    /// The reason, for the log.
     let reason: String
 
     init(part: Part, reason: String) { (self.part, self.reason) = (part, reason) }
 
-    /// Makes what is missing where a database has not passed its check.
+    /// Makes the error of a database that has failed its check.
     init(database error: PostgresError) {
         let part: Part =
             switch error.code {
@@ -128,7 +128,7 @@ struct Missing: Error {
         self.init(part: part, reason: error.message)
     }
 
-    /// Runs what needs a part.
+    /// Runs a body that needs a part, and turns its error into one of the part.
     static func throwing(_ part: Part, _ body: () async throws -> Void) async throws(Missing) {
         do {
             try await body()

@@ -1,24 +1,24 @@
-/// Why a server can't start.
+/// The reason why a server can't start.
 public struct ServerError: Error, Sendable, CustomStringConvertible {
     /// The kind of error.
     public enum Code: Sendable, Hashable {
         /// The directory holds no cloud that can be served.
         case noData
-        /// Something else uses the port, or the address isn't this machine's.
+        /// Another program uses the port, or the address is not this machine's.
         case address
         /// The certificate or the key can't be used.
         case certificate
-        /// What was asked for can't be.
+        /// An option is invalid.
         case options
         /// A file can't be read or written.
         case io
-        /// The database, or what has the assets, can't be reached or used.
+        /// The database, or the place of the assets, can't be reached or used.
         case storage
-        /// Others use the place, or have changed it meanwhile.
+        /// Another process uses the place, or has changed it meanwhile.
         case busy
-        /// The place has something else.
+        /// The place has other content.
         case occupied
-        /// What was copied is not what it was copied from.
+        /// The copy differs from its source.
         case different
     }
 

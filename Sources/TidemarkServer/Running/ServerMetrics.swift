@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkPostgres
 import TidemarkS3
 
-/// Figures of a server, for Prometheus.
+/// The metrics of a server, for Prometheus.
 final class ServerMetrics: Sendable {
     private struct Figures {
         let operation: String
@@ -15,7 +15,7 @@ final class ServerMetrics: Sendable {
     private typealias Family = PrometheusExporter.Family
 
     private let exporter: PrometheusExporter
-    /// By operation. The last one counts the requests for which there is no operation.
+    /// By operation. The last entry counts requests without an operation.
     private let figures = LockedValue<[Figures]>([Figures(operation: ServerMetrics.none)])
     /// By the protocol's code.
     private let refusals = LockedValue<[String: Counter]>([:])
@@ -34,7 +34,7 @@ final class ServerMetrics: Sendable {
     private let refusedSignIns: Counter
     private let sessions: Counter
 
-    /// What is counted and doesn't happen with each request.
+    /// The events that are counted and don't happen with each request.
     enum Count: String, CaseIterable {
         case notifications = "notifications_total"
         case notificationsDropped = "notifications_dropped_total"
@@ -53,7 +53,7 @@ final class ServerMetrics: Sendable {
         }
     }
 
-    /// - Parameter hasDatabase: Whether there are figures of a database's connections, and of a bucket.
+    /// - Parameter hasDatabase: Whether there are metrics of a database's connections and of a bucket.
     init(hasDatabase: Bool = false) {
         let exporter = PrometheusExporter(Self.families + (hasDatabase ? Self.databaseFamilies + Self.bucketFamilies : []))
         func counter(_ name: String) -> Counter { Counter(label: Self.label(name), factory: exporter) }
@@ -70,12 +70,12 @@ final class ServerMetrics: Sendable {
         (sessions, refusedSignIns) = (counter("sign_ins_total"), counter("sign_ins_refused_total"))
     }
 
-    /// The figures of the connections to the database. There have to be some.
+    /// Makes the metrics of the connections to the database. Requires `hasDatabase`.
     func ofDatabase() -> PostgresMetrics { PostgresMetrics(exporter) }
-    /// The figures of the requests to a bucket, where there is a database.
+    /// Makes the metrics of the requests to a bucket. Requires `hasDatabase`.
     func ofBucket() -> S3Metrics { S3Metrics(exporter) }
 
-    /// Names the operations, in their order.
+    /// Sets the names of the operations, in their order.
     func name(_ operations: [String]) {
         exporter.order("operation", operations + [Self.none])
         figures.withLock { $0 = (operations + [Self.none]).map { Figures(operation: $0) } }
@@ -83,7 +83,7 @@ final class ServerMetrics: Sendable {
 
     func began() { inFlight.increment() }
 
-    /// - Parameter operation: Its place among the names; `nil` for what is none.
+    /// - Parameter operation: The index of the operation's name; `nil` for none.
     func ended(_ operation: Int?, status: Int, seconds: Double) {
         inFlight.decrement()
         let (durations, requests) = figures.withLock { figures in
@@ -94,7 +94,7 @@ final class ServerMetrics: Sendable {
         durations.recordSeconds(seconds)
     }
 
-    // Made once for each operation, and each of its statuses: not with each request.
+    // Made once for each operation and each of its statuses, and not with each request.
 
     private func timer(of figures: inout Figures) -> Timer {
         if let known = figures.durations { return known }
@@ -122,18 +122,18 @@ final class ServerMetrics: Sendable {
     }
 
     func closed() { connections.decrement() }
-    /// A connection kept the server waiting for too long.
+    /// Counts a connection that kept the server waiting too long.
     func gaveUp() { givenUp.increment() }
-    /// A connection that rested was closed to make room for others.
+    /// Counts a resting connection that was closed to make room for others.
     func gaveWay() { connectionsGaveWay.increment() }
-    /// A connection was closed since its address has as many as it may.
+    /// Counts a connection that was closed because its address has as many as it may have.
     func turnedAway() { connectionsTurnedAway.increment() }
     func throttled() { throttledRequests.increment() }
     func signInRefused() { refusedSignIns.increment() }
     func signedIn() { sessions.increment() }
     func count(_ count: Count, _ more: Int = 1) { counts[count]?.increment(by: more) }
 
-    /// - Parameter code: Of the protocol: there are few.
+    /// - Parameter code: A code of the protocol, of which there are few.
     func refused(_ code: String) {
         let counter = refusals.withLock { refusals in
             if let known = refusals[code] { return known }
@@ -144,15 +144,15 @@ final class ServerMetrics: Sendable {
         counter.increment()
     }
 
-    /// So many more requests wait for notifications.
+    /// Adds to the number of requests that wait for notifications.
     func waits(_ more: Int) { waiting.increment(by: Double(more)) }
 
     var requestsInFlight: Int { Int(exporter.value(ofGauge: Self.label("requests_in_flight")) ?? 0) }
     var openConnections: Int { Int(exporter.value(ofGauge: Self.label("connections")) ?? 0) }
 
-    /// All of it, in the text format of Prometheus.
+    /// Returns all metrics in the text format of Prometheus.
     ///
-    /// - Parameter bodies: Bytes of bodies that are held now.
+    /// - Parameter bodies: The bytes of bodies in memory.
     func text(bodies: Int) -> String {
         self.bodies.set(bodies)
         return exporter.text()
@@ -160,7 +160,7 @@ final class ServerMetrics: Sendable {
 }
 
 extension ServerMetrics {
-    /// Stands for the operation of a request that leads to none.
+    /// The operation of a request that has none.
     private static let none = "none"
 
     private static let bounds = [0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60]

@@ -3,16 +3,16 @@ import TidemarkCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// What is told of the server itself.
+/// The pages about the server itself: its health and its metrics.
 struct ServerPages: Sendable {
     let metrics: ServerMetrics
     let bodies: BodyBudget
     let readiness: Readiness
-    /// As ``readiness``, but for the contents of assets.
+    /// As ``readiness``, without the contents of assets.
     let recordsReadiness: Readiness
-    /// Whether saves are refused because the database has no room. It is read all the same, so the server stays ready.
+    /// Whether saves are refused because the database has no room. Reads still work, so the server stays ready.
     let hasNoRoom: @Sendable () -> Bool
-    /// What who asks for the figures has to show; `nil` shows them to nobody.
+    /// The token that a request for the metrics needs; `nil` serves no metrics.
     let metricsToken: String?
 
     var operations: [Operation] {
@@ -35,7 +35,7 @@ struct ServerPages: Sendable {
         ]
     }
 
-    /// Makes sure that a request for the figures shows the token.
+    /// Checks that a request for the metrics has the token.
     private func checkToken(_ headers: HTTPFields) throws(Refusal) {
         guard let metricsToken else {
             throw Refusal(
@@ -50,7 +50,7 @@ struct ServerPages: Sendable {
     static let prometheus = "text/plain; version=0.0.4; charset=utf-8"
 }
 
-/// Whether all that the server needs can be reached. It is looked at once a second, and by one request at a time, however many ask.
+/// Tells whether everything that the server needs can be reached. It checks once a second at most, for all requests together.
 final class Readiness: Sendable {
     private struct Looks {
         var last: (at: Double, missing: Missing?)?
@@ -64,13 +64,13 @@ final class Readiness: Sendable {
 
     private let check: @Sendable () async throws(Missing) -> Void
     private let onChange: @Sendable (Missing?) -> Void
-    /// Seconds since whenever.
+    /// Seconds of a monotonic clock.
     private let now: @Sendable () -> Double
     private let looks = LockedValue(Looks())
 
     /// - Parameters:
     ///   - check: Reads a little of what the server needs.
-    ///   - onChange: Is told when something is missing, when another part is, and when nothing is any more.
+    ///   - onChange: Called when a part becomes missing, when another part does, and when nothing is missing any more.
     init(
         check: @escaping @Sendable () async throws(Missing) -> Void, onChange: @escaping @Sendable (Missing?) -> Void = { _ in },
         now: @escaping @Sendable () -> Double = ServerTime.seconds
@@ -78,7 +78,7 @@ final class Readiness: Sendable {
         (self.check, self.onChange, self.now) = (check, onChange, now)
     }
 
-    /// What is missing; `nil` where nothing is.
+    /// Returns the missing part; `nil` where everything can be reached.
     func missing() async -> Missing? {
         let answer: Answer = looks.withLock { looks in
             if let running = looks.running { return .awaited(running) }
@@ -101,7 +101,7 @@ final class Readiness: Sendable {
         } catch {
             missing = error
         }
-        // One that took long is as new as its end.
+        // The age of a long check counts from its end.
         let before = looks.withLock { looks in
             let before = looks.last?.missing
             looks = Looks(last: (at: now(), missing: missing))

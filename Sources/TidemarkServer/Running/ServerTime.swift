@@ -2,16 +2,16 @@ import Dispatch
 import Foundation
 import TidemarkModel
 
-/// The time as servers need it.
+/// The time in the forms that servers need.
 enum ServerTime {
-    /// Seconds that only go on, since whenever.
+    /// Returns the seconds of a monotonic clock.
     static func seconds() -> Double {
         Double(DispatchTime.now().uptimeNanoseconds) / 1e9
     }
 
     private static let shown = LockedValue<(second: Int64, text: String)>((.min, ""))
 
-    /// The present time as the header `Date` has it; made once a second.
+    /// Returns the present time in the form of the `Date` header. It is made once a second.
     static func header() -> String {
         let now = Timestamp.now() / 1_000_000
         return shown.withLock { shown in

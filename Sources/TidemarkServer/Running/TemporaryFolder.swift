@@ -1,23 +1,23 @@
 package import Foundation
 
-/// A folder of a process of its own, in the place of the system's temporary files: for assets that are on their way to where they are stored.
+/// A temporary folder of one process, for assets on their way to their storage.
 ///
-/// Its name is one that nobody could make before, and it is for its user alone. A process that is killed leaves it, and the next one of the same
-/// user and purpose removes it: a lock in the folder says whether its process is there still.
+/// Nobody can have made its name before, and only its user can read it. A killed process leaves its folder, and the next process
+/// of the same user and purpose removes it: a lock in the folder tells whether its process still runs.
 package final class TemporaryFolder: Sendable {
     package let url: URL
-    /// Of the lock, which goes with the process.
+    /// The descriptor of the lock, which ends with the process.
     private let descriptor: Int32
 
     private static let lockName = "in-use"
-    /// Another process may just be making a folder, and lock it next.
+    /// A younger folder may be one that another process is making and has not locked yet.
     private static let leastAge: TimeInterval = 60
-    /// A folder without a lock is one that an earlier version has made.
+    /// A folder without a lock was made by an earlier version.
     private static let leastAgeWithoutLock: TimeInterval = 86_400
 
     /// - Parameters:
-    ///   - purpose: What the name begins with.
-    ///   - place: Where it is made.
+    ///   - purpose: The beginning of the name.
+    ///   - place: The folder in which it is made.
     /// - Throws: ``ServerError`` `io`.
     package init(_ purpose: String, in place: URL = FileManager.default.temporaryDirectory) throws(ServerError) {
         Self.removeLeftovers(of: purpose, in: place)
@@ -38,14 +38,14 @@ package final class TemporaryFolder: Sendable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Removes the folder with all that is in it. One that can't be removed is left to the next process.
+    /// Removes the folder with its content. If that fails, the next process removes it.
     package func remove() { try? FileManager.default.removeItem(at: url) }
 
     private static func removeLeftovers(of purpose: String, in place: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: place.path)) ?? []
         for name in names where name.hasPrefix("\(purpose)-") {
             let folder = place.appendingPathComponent(name)
-            // Of a link, its own attributes.
+            // For a link, these are the link's own attributes.
             guard let attributes = try? FileManager.default.attributesOfItem(atPath: folder.path),
                 attributes[.type] as? FileAttributeType == .typeDirectory,
                 (attributes[.ownerAccountID] as? NSNumber)?.uint32Value == geteuid(),

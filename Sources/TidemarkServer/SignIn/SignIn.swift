@@ -9,11 +9,11 @@ import TidemarkWire
 
 /// Signs people in, in a browser or on a device.
 struct SignIn: Sendable {
-    /// What a sign-in page is for. The page's address carries it, signed.
+    /// The purpose of a sign-in page. The page's address has it, signed.
     struct Purpose {
         let container: String
         let environment: StoreEnvironment
-        /// By its identifier.
+        /// The identifier of the API token.
         let apiToken: String
 
         init(_ apiToken: APIToken) {
@@ -30,15 +30,15 @@ struct SignIn: Sendable {
         var payload: Data { Data("\(container)\n\(environment.rawValue)\n\(apiToken)".utf8) }
     }
 
-    /// An attempt to sign in, which was counted.
+    /// An attempt to sign in that was counted.
     struct Attempt {
-        /// What was typed, as it is counted.
+        /// The typed name, in the form in which it is counted.
         let name: String
-        /// The account that was tried; `nil` where there is none.
+        /// The account of the attempt; `nil` where there is none.
         let account: StoredAccount?
-        /// From where, as limits know it.
+        /// The client's address, in the form that limits use.
         let address: String
-        /// Whether somebody signed in to the account from there, or on the device, before.
+        /// Whether a person has signed in to the account from there, or on the device, before.
         let isKnown: Bool
     }
 
@@ -46,14 +46,14 @@ struct SignIn: Sendable {
     let access: CredentialStore
     let metrics: ServerMetrics
     let limits: SignInLimits
-    /// Seconds that only go on; a parameter for tests.
+    /// A monotonic clock in seconds; a parameter for tests.
     var now: @Sendable () -> Double = { ServerTime.seconds() }
     /// Waits; a parameter for tests.
     var pause: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     private static let minute: Int64 = 60_000_000
 
-    /// The address of the page where somebody can sign in for a program; good for a day.
+    /// Returns the address of the page where a person can sign in for a program. It is valid for a day.
     func address(for apiToken: APIToken, baseURL: String) -> String {
         let sealed = access.signedText(
             Purpose(apiToken).payload, for: "signin", until: Timestamp.now() + 24 * 60 * Self.minute)
@@ -63,12 +63,13 @@ struct SignIn: Sendable {
     /// Signs in with an e-mail address and a password, and a code where the account has a second factor.
     ///
     /// - Parameters:
-    ///   - device: What they sign in on, as that says itself.
-    ///   - system: The operating system of that, as it says itself.
-    ///   - address: From where, as limits know it.
-    ///   - deviceToken: What the device, or the browser, was given when somebody signed in on it before.
-    /// - Returns: `refused` when they don't go together, or there is no such account: which of them nobody learns.
-    /// - Throws: ``Refusal``, for too many attempts, and for a container that is not served: only who has the password is told that.
+    ///   - device: The device's name, as the device reports it.
+    ///   - system: The device's operating system, as the device reports it.
+    ///   - address: The client's address, in the form that limits use.
+    ///   - deviceToken: The token that the device or browser got when a person signed in on it before.
+    /// - Returns: `refused` for a wrong password, and for a missing account: the answer does not tell which.
+    /// - Throws: ``Refusal`` for too many attempts, and for a container that is not served. Only a caller with the password
+    ///   learns the latter.
     func token(
         email: String, password: String, code: String = "", container: String, environment: StoreEnvironment, kind: Session.Kind,
         device: String, system: String = "", address: String, deviceToken: String? = nil
@@ -79,7 +80,8 @@ struct SignIn: Sendable {
             device: device, system: system)
     }
 
-    /// Signs in as ``token(email:password:code:container:environment:kind:device:system:address:deviceToken:)`` does, once the attempt is
+    /// Signs in as ``token(email:password:code:container:environment:kind:device:system:address:deviceToken:)`` does, after the
+    /// attempt was counted.
     /// counted.
     private func token(
         for attempt: Attempt, password: String, code: String, container: String, environment: StoreEnvironment,
@@ -96,14 +98,14 @@ struct SignIn: Sendable {
         }
         switch result {
         case .signedIn: metrics.signedIn()
-        // The usual first step of a client, which learns only now that a code is needed.
+        // This is a client's usual first step, by which it learns that a code is needed.
         case .needsCode where code.isEmpty: break
         case .needsCode, .tooManyCodes, .refused: metrics.signInRefused()
         }
         return result
     }
 
-    /// Counts an attempt to sign in.
+    /// Counts an attempt to sign in, without letting it wait.
     ///
     /// - Returns: Seconds to wait before the next try; `nil` where it may go on.
     func limitedWait(email: String, address: String) async throws -> Double? {
@@ -114,27 +116,27 @@ struct SignIn: Sendable {
         return wait
     }
 
-    /// Counts an attempt to sign in, and has it wait where too many come.
+    /// Counts an attempt to sign in, and lets it wait where too many come.
     ///
     /// - Throws: ``Refusal``, for too many attempts.
     func attempt(email: String, address: String, deviceToken: String?) async throws -> Attempt {
         let now = self.now()
         let network = NetworkAddress(address)?.network ?? address
-        // Counted whoever the account may be, or may not be.
+        // It is counted whether or not the account exists.
         let name = String(decoding: email.lowercased().utf8.prefix(255), as: UTF8.self)
         if let wait = try await limits.wait(for: name, from: address, network: network, at: now) { throw tooMany(wait) }
         let account = try await cloud.account(email)
         let isKnown = try await isKnown(account?.id, address, deviceToken, at: now)
-        // From where the account is in use nobody waits.
+        // An attempt from a known address or device does not wait.
         if try await limits.isCrowded(name, at: now), !isKnown { try await slowDown(name, network) }
         return Attempt(name: name, account: account, address: address, isKnown: isKnown)
     }
 
-    /// Whether somebody signed in to the account from the address, or on the device, before.
+    /// Returns whether a person has signed in to the account from the address, or on the device, before.
     private func isKnown(_ account: String?, _ address: String, _ deviceToken: String?, at now: Double) async throws -> Bool {
         guard let account else { return false }
         try await access.refresh()
-        // Somebody may have copied the token to many machines.
+        // The token may have been copied to many machines.
         if let deviceToken, let device = try access.device(deviceToken, of: account),
             try await limits.admits(device: device, at: now)
         {
@@ -143,14 +145,14 @@ struct SignIn: Sendable {
         return try await access.isKnown(address, to: account)
     }
 
-    /// Makes an attempt wait to an account that many attempts come to.
+    /// Lets an attempt wait, to an account with many attempts.
     private func slowDown(_ name: String, _ network: String) async throws {
         let place = limits.hold(name, from: network, at: now())
         defer { limits.release(place, of: name) }
         guard try await waitForTurn(of: place) else { throw tooMany(SignInLimits.pause) }
     }
 
-    /// Waits until it is a place's turn, or another attempt has taken the place.
+    /// Waits until it is the turn of a place, or another attempt has taken the place.
     ///
     /// - Returns: Whether it is the place's turn.
     private func waitForTurn(of place: SignInLimits.Place) async throws -> Bool {
@@ -161,7 +163,7 @@ struct SignIn: Sendable {
             }
             tasks.addTask {
                 await place.untilTaken()
-                // It returns as well when nobody waits any more.
+                // The stream also ends when the task is cancelled.
                 try Task.checkCancellation()
                 return false
             }
@@ -203,7 +205,7 @@ struct SignIn: Sendable {
                                 .signOut, actor: call.caller.account ?? "", account: call.caller.account ?? "",
                                 address: call.address, container: call.container, subject: "session \(session)"))
                     } catch {
-                        // Somebody may have ended it meanwhile.
+                        // Another call may have ended it meanwhile.
                         guard error.code == .notFound else { throw error }
                     }
                 }
@@ -212,7 +214,7 @@ struct SignIn: Sendable {
         ]
     }
 
-    /// - Parameter result: Anything but `signedIn`.
+    /// - Parameter result: Any result except `signedIn`.
     private static func refusal(of result: SignInResult<SessionToken>, isCodeGiven: Bool) -> Refusal {
         switch result {
         case .needsCode: .secondFactorRequired(isGiven: isCodeGiven)
@@ -229,7 +231,7 @@ struct SignIn: Sendable {
             )
         }
         let named = device ?? call.headers[.userAgent] ?? ""
-        // The one look-up of the account: where there is none, the password is checked against nothing for as long.
+        // The account is looked up once. Where there is none, the password is checked against nothing for as long.
         let attempt = try await self.attempt(email: email, address: call.address, deviceToken: deviceToken)
         let result = try await self.token(
             for: attempt, password: password, code: code, container: call.container, environment: call.environment, kind: .device,

@@ -2,17 +2,18 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// How many attempts to sign in are let through: so few that nobody guesses a password, and so that nobody keeps others out for good.
+/// Limits attempts to sign in, so that nobody can guess a password, and nobody can keep the owner out permanently.
 ///
-/// Attempts to an account from one address are counted, and those from an address to whatever account; beyond their number they are
-/// refused. Those to an account from everywhere only get slower: were they refused, any stranger could keep its owner out.
+/// Attempts to an account from one address are counted, and attempts from an address to all accounts. Above their limits they are
+/// refused. Attempts to an account from all addresses together are only slowed down: if they were refused, any stranger could
+/// keep its owner out.
 final class SignInLimits: Sendable {
-    /// Where an attempt waits that is slowed down: until it is its turn, or another attempt has taken the place.
+    /// The place of a slowed attempt, which waits until its turn comes or another attempt takes the place.
     final class Place: Sendable {
-        /// Seconds until it is its turn, from when it was given out.
+        /// Seconds from the attempt until its turn.
         let wait: Double
         fileprivate let address: String
-        /// When it is its turn: seconds since whenever.
+        /// The time of its turn, in seconds of the monotonic clock.
         fileprivate let due: Double
         private let taken: AsyncStream<Void>
         private let end: AsyncStream<Void>.Continuation
@@ -23,7 +24,7 @@ final class SignInLimits: Sendable {
             (taken, end) = AsyncStream.makeStream(of: Void.self)
         }
 
-        /// Returns when another attempt has taken it, or the task is cancelled.
+        /// Returns when another attempt has taken the place, or the task is cancelled.
         func untilTaken() async { for await _ in taken {} }
 
         fileprivate func take() { end.finish() }
@@ -32,21 +33,21 @@ final class SignInLimits: Sendable {
     private let rates: any SignInRateStorage
     private let perMinute: Int
     private let choice: @Sendable (Int) -> Int
-    /// Those that are given out, by account.
+    /// The places that are taken, by account.
     private let places = LockedValue<[String: [Place]]>([:])
 
-    /// How much more than to one account from one address may come from an address, or to an account, in all.
+    /// How many times the limit of one account and one address is allowed for an address, or for an account, in all.
     private static let breadth = 5
-    /// How many addresses' worth may come from a network: a /24 of IPv4, a /48 of IPv6.
+    /// How many times the limit of an address is allowed for a network: a /24 of IPv4, a /48 of IPv6.
     private static let networkBreadth = 4
-    /// Seconds that an attempt waits that is slowed down, and how many may wait at once: two a second are let through to an account.
+    /// The seconds that a slowed attempt waits. With the most places, two attempts a second reach an account.
     static let pause: Double = 5
     private static let placesMax = 10
 
     /// - Parameters:
-    ///   - perMinute: Attempts to an account from one address; 0 is no limit.
-    ///   - rates: Where attempts are counted; alone in this process, unless servers share it.
-    ///   - choice: Which of so many has to go; a parameter for tests.
+    ///   - perMinute: The attempts to an account from one address; 0 is no limit.
+    ///   - rates: The storage of the counts; this process counts alone, unless servers share a storage.
+    ///   - choice: Chooses one of so many places to be taken; a parameter for tests.
     init(
         perMinute: Int, rates: any SignInRateStorage = ProcessSignInRates(),
         choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }
@@ -62,39 +63,40 @@ final class SignInLimits: Sendable {
     /// Counts an attempt.
     ///
     /// - Parameters:
-    ///   - network: What the address is a part of; `nil` counts none.
+    ///   - network: The network of the address; `nil` to count none.
     ///   - now: Seconds since whenever.
     /// - Returns: Seconds to wait before the next try, or `nil` where it may go on.
     func wait(
         for name: String, from address: String, network: String? = nil, at now: Double
     ) async throws(CloudError) -> Double? {
-        // No address has a zero byte.
+        // An address has no zero byte, so it can separate the two.
         var names = [rate("pair", "\(address)\0\(name)"), rate("address", address, times: Self.breadth)]
         if let network { names.append(rate("network", network, times: Self.breadth * Self.networkBreadth)) }
         return try await rates.wait(for: names, at: now)
     }
 
-    /// Counts an attempt on a device that somebody has signed in on.
+    /// Counts an attempt on a device on which a person has signed in before.
     ///
-    /// - Returns: Whether it is so few that it may go before those of strangers.
+    /// - Returns: Whether the device has so few attempts that it may go before strangers.
     func admits(device: String, at now: Double) async throws(CloudError) -> Bool {
         try await rates.wait(for: [rate("device", device)], at: now) == nil
     }
 
-    /// Counts an attempt that goes on.
+    /// Counts an attempt that may go on.
     ///
-    /// - Returns: Whether more come to the account than one person makes.
+    /// - Returns: Whether the account has more attempts than one person makes.
     func isCrowded(_ name: String, at now: Double) async throws(CloudError) -> Bool {
         try await rates.wait(for: [rate("account", name, times: Self.breadth)], at: now) != nil
     }
 
-    /// Has an attempt wait. Whoever waits gives the place back by ``release(_:of:)``.
+    /// Takes a place for an attempt to wait in. ``release(_:of:)`` gives it back.
     ///
-    /// A network has one place: its next attempt takes that of the one before. When none is left an attempt takes that of another by lot,
-    /// with what is left of its time. So as many are let through as without lots, and nobody can hold all the places by coming first.
+    /// A network has one place, and its next attempt takes over the place of the one before. If no place is left, an attempt
+    /// takes over another's place at random, with the rest of its time. So the rate is the same as without that, and nobody can
+    /// hold all places by being first.
     func hold(_ name: String, from address: String, at now: Double) -> Place {
         places.withLock { places in
-            // Whose turn it is has only to go.
+            // An attempt whose turn has come needs its place no longer.
             var held = (places[name] ?? []).filter { $0.due > now }
             var due = now + Self.pause
             let own = held.firstIndex { $0.address == address }

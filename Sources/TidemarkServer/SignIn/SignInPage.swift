@@ -11,7 +11,7 @@ import TidemarkWire
 /// The page where people sign in for a program, in a browser.
 struct SignInPage: Sendable {
     let signIn: SignIn
-    /// What people know the identity provider by; `nil` where there is none.
+    /// The identity provider's name for people; `nil` without a provider.
     var providerName: String?
 
     var operations: [Operation] {
@@ -25,12 +25,12 @@ struct SignInPage: Sendable {
         ]
     }
 
-    /// How long a form may lie open.
+    /// How long a form may stay open.
     private static let patience: Int64 = 15 * 60_000_000
     private static let fetchSite = HTTPField.Name("Sec-Fetch-Site")!
 
-    /// Whether a form was sent by a page of this server, as browsers tell: by `Origin`, and those that don't send that by `Sec-Fetch-Site`. A
-    /// client that sends neither is no browser, and no page of others can use it.
+    /// Returns whether a page of this server has sent a form. Browsers tell that by `Origin`, or by `Sec-Fetch-Site` where they
+    /// send no `Origin`. A client that sends neither is no browser, so no foreign page can make it send a form.
     private static func isOwn(_ call: Call) -> Bool {
         guard ["same-origin", nil].contains(call.headers[fetchSite]) else { return false }
         guard let origin = call.headers[.origin] else { return true }
@@ -48,7 +48,7 @@ struct SignInPage: Sendable {
     }
 
     private func send(_ call: Call) async throws -> Reply {
-        // A form of another page can't sign anybody in.
+        // A form of a foreign page can't sign a person in.
         guard Self.isOwn(call) else { return Self.foreign }
         let fields = TextCoding.pairs(Substring(String(decoding: call.body, as: UTF8.self)))
         guard let (purpose, apiToken) = try await purpose(fields["form"], "signin-form") else { return Self.gone }
@@ -92,16 +92,17 @@ struct SignInPage: Sendable {
         }
     }
 
-    // The identity provider. It sends browsers back to the pages of people, which hand them on to here.
+    // The identity provider sends browsers back to the pages of people, and these pass them on to here.
 
-    /// The page that leads to the provider from the form. The form itself may lead nowhere else: browsers hold its redirects to the policy, too.
+    /// Returns the page that leads from the form to the provider. The form can't lead there itself, because browsers apply its
+    /// policy to redirects, too.
     private static func bridge(to name: String, form: String, staysSignedIn: Bool) -> Reply {
         let address = Address(
             ["provider"], under: Address.peopleRoot, query: [("app", form), ("stay", staysSignedIn ? "1" : nil)])
         return page("Sign in", "<p><a href=\"\(address)\">Go on to \(name)</a></p>", refresh: address)
     }
 
-    /// Signs in whom the provider has vouched for.
+    /// Signs in a person whose identity the provider has confirmed.
     private func goOn(_ call: Call) async throws -> Reply {
         let isSecure = call.baseURL.hasPrefix("https:")
         try await signIn.access.refresh()
@@ -129,7 +130,7 @@ struct SignInPage: Sendable {
         return reply
     }
 
-    // A browser on which somebody signed in shows that the next time.
+    // The device's cookie shows at the next sign-in that a person has signed in on the browser before.
 
     private static func cookieName(_ call: Call) -> String {
         call.baseURL.hasPrefix("https:") ? "__Host-tidemark-device" : "tidemark-device"
@@ -180,7 +181,7 @@ struct SignInPage: Sendable {
         }
     }
 
-    /// What a form that was sent had, and the next one begins with.
+    /// The typed values of a form, with which the next form begins.
     private struct Typed {
         var email = ""
         var stays = false
@@ -295,7 +296,7 @@ struct SignInPage: Sendable {
 
     private static func refresh(_ address: Address) -> HTML { "<meta http-equiv=\"refresh\" content=\"0; url=\(address)\">" }
 
-    /// Where a form may lead besides this server, for the browser.
+    /// Returns the other address to which a form may lead, for the browser's policy.
     private static func source(_ callback: SignInCallback?) -> String {
         guard case .redirect(let address) = callback, let parts = URLComponents(string: address), let scheme = parts.scheme else {
             return ""

@@ -4,12 +4,12 @@ import TidemarkSQLite
 
 /// Contents that were removed from a container, or would be.
 public struct AssetRemoval: Hashable, Sendable, Codable {
-    /// How many contents.
+    /// The number of contents.
     public var assets = 0
-    /// How many bytes they have in all.
+    /// Their bytes in all.
     public var bytes: Int64 = 0
-    /// How many contents have to stay for now, although the limit is exceeded: something that the cloud does not have yet names them, or
-    /// another process takes files in.
+    /// The number of contents that have to stay although the limit is exceeded: a change that the cloud lacks names them, or
+    /// another process ingests files.
     public var kept = 0
 
     /// A removal of nothing.
@@ -18,15 +18,16 @@ public struct AssetRemoval: Hashable, Sendable, Codable {
 
 /// Removes contents from a container: those that no record and no history names, and those that the cloud has.
 ///
-/// It holds the container's ingest lock exclusively, so that nobody takes in a file, or copies the container, whose content goes meanwhile.
+/// It holds the container's ingest lock exclusively. So no process ingests a file, or copies the container, while contents are
+/// removed.
 package struct AssetCleaning: Sendable {
     private let container: ContainerDirectory
-    /// The container's stores. All of them are asked, because they share the folder of the contents.
+    /// The container's stores. All of them are asked, because they share the contents.
     private let stores: [RecordStore]
 
     package init(_ container: ContainerDirectory, stores: [RecordStore]) { (self.container, self.stores) = (container, stores) }
 
-    /// A hook between the steps, for tests that kill the process there.
+    /// Called between the steps, for tests that kill the process there.
     package typealias Hook = @Sendable (Step) -> Void
 
     /// The steps of a removal.
@@ -34,7 +35,7 @@ package struct AssetCleaning: Sendable {
 
     /// Removes the contents that no record and no history names, if history was purged since the last time.
     ///
-    /// - Returns: `nil` where nothing was to be done, or others take files in: then it is done the next time.
+    /// - Returns: `nil` where nothing was to be done, or a process ingests files: then it is done the next time.
     package func removeUnnamedIfDue() async throws -> AssetRemoval? {
         var isDue = false
         for store in stores where try await store.assetCleaningIsDue() { isDue = true }
@@ -49,7 +50,7 @@ package struct AssetCleaning: Sendable {
     /// Removes the contents that no record and no history names.
     ///
     /// - Parameter isDryRun: Whether nothing is removed.
-    /// - Throws: ``StoreError`` `busy` while others take files in.
+    /// - Throws: ``StoreError`` `busy` while a process ingests files.
     /// - Complexity: O(n) in the records of types with assets, in the history, and in the contents.
     package func removeUnnamed(isDryRun: Bool = false, hook: @escaping Hook = { _ in }) async throws -> AssetRemoval {
         try requireAllStores()
@@ -66,14 +67,14 @@ package struct AssetCleaning: Sendable {
             try noteCleaned(oldest)
             return AssetRemoval()
         }
-        // Whoever opens the assets after an interruption removes what no store lists.
+        // After an interruption, the next opening of the assets removes what no store lists.
         let marker = try makeMarker()
-        // From the lists first: a store that lists a content has it.
+        // The lists come first, so that a store never lists a content that is gone.
         for store in stores { _ = try ask(store) { try $0.unregisterUnnamedAssets(Set(found.keys)) } }
         hook(.unlisted)
         var removed = AssetRemoval()
         for id in try IngestRecovery(container: container).strays(among: Array(found.keys)).sorted() {
-            // Contents that are not here have no file.
+            // A content that is not here has no file.
             if AssetFiles.isHere(id, in: container.assets) {
                 removed.assets += 1
                 removed.bytes += AssetIdentifier.size(of: id)
@@ -93,11 +94,11 @@ package struct AssetCleaning: Sendable {
         }
     }
 
-    /// Removes contents that the cloud has, as their callers have made sure.
+    /// Removes contents that the cloud has, as the caller has checked.
     ///
-    /// - Returns: The contents that went, and how many stayed because no record names them any more that the cloud has, or something names
-    ///   them by now that it does not have.
-    /// - Throws: ``StoreError`` `busy` while others take files in.
+    /// - Returns: The removed contents, and the number of those that stay: no record in the cloud names them any more, or a
+    ///   change that the cloud lacks names them by now.
+    /// - Throws: ``StoreError`` `busy` while a process ingests files.
     package func evict(_ ids: Set<String>, hook: @escaping Hook = { _ in }) async throws -> AssetRemoval {
         try requireAllStores()
         guard !ids.isEmpty else { return AssetRemoval() }
@@ -124,7 +125,7 @@ package struct AssetCleaning: Sendable {
         return removed
     }
 
-    /// The files that nothing names: listed by a store, or by none.
+    /// Returns the contents that nothing names, whether a store lists them or none does, with their sizes.
     private func unnamed() throws -> [String: Int64] {
         let perStore = try stores.map { store in
             try ask(store) { (all: try $0.listedAssets(), unnamed: try $0.unnamedAssets()) }
@@ -133,7 +134,7 @@ package struct AssetCleaning: Sendable {
         var unnamed: [String: Int64] = [:]
         for store in perStore {
             for (id, size) in store.unnamed {
-                // Another store may name it.
+                // Another store may list it with a record that names it.
                 let isNamed = perStore.contains { $0.all.contains(id) && $0.unnamed[id] == nil }
                 if !isNamed { unnamed[id] = size }
             }
@@ -144,8 +145,8 @@ package struct AssetCleaning: Sendable {
         return unnamed
     }
 
-    /// Asks a store within the job of ``locked(_:)``, which runs on the executor of the first store. All stores of a `PersistentContainer`
-    /// have that one.
+    /// Calls a store from within the job of ``locked(_:)``, which runs on the executor of the first store. All stores of a
+    /// `PersistentContainer` share that executor.
     private func ask<Result: Sendable>(
         _ store: RecordStore, _ body: @Sendable (isolated RecordStore) throws -> Result
     ) rethrows -> Result {
@@ -153,11 +154,11 @@ package struct AssetCleaning: Sendable {
         return try store.executor.sync { try store.assumeIsolated(body) }
     }
 
-    /// Runs `body` with the ingest lock, in one job of the first store: a save that waits for the lock in that executor would keep the
-    /// removal from ending.
+    /// Runs `body` with the ingest lock, in one job of the first store. A save that waited for the lock on that executor would
+    /// keep the removal from ending.
     private func locked<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         try Folder.make(container.staging, mode: 0o700)
-        // Saves take files in for a moment; imports and copies for long.
+        // Saves hold the lock for a moment, and imports and copies for long.
         for _ in 0..<20 {
             let result: Result? = try await stores[0].inOneJob { [container] in
                 let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
@@ -173,7 +174,7 @@ package struct AssetCleaning: Sendable {
     }
 
     private func requireAllStores() throws(StoreError) {
-        // What a store names that is missing, or is not asked, must not be taken for unnamed.
+        // A content that a missing store names, or one that was not asked, must not count as unnamed.
         guard container.hasStore(.private) else { throw container.storeIsMissing(.private) }
         for scope in ContainerDirectory.scopes where container.hasStore(scope) && !stores.contains(where: { $0.scope == scope }) {
             throw StoreError(.core, "the \(scope.name) store of \(container.url.path) was not asked which assets it names")

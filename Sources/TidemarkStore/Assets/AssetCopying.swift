@@ -12,11 +12,11 @@ package final class AssetCopying: Sendable {
     private let mayLink: Bool
 
     /// - Parameters:
-    ///   - to: Made with the first asset.
-    ///   - mayLink: Whether an asset may get a second name where a copy would be on the same file system.
+    ///   - to: The target folder, made with the first asset.
+    ///   - mayLink: Whether an asset may be linked instead of copied on the same file system.
     package init(from: URL, to: URL, mayLink: Bool) { (self.from, self.to, self.mayLink) = (from, to, mayLink) }
 
-    /// Copies each asset that is not there yet, whole. Nothing is durable before `synchronize`.
+    /// Copies each asset that the target lacks. The copies are durable only after `synchronize`.
     ///
     /// - Parameter progress: Called with each asset, from several threads.
     /// - Throws: ``StoreError`` `corrupt` when one is missing or damaged; `diskFull`, `io`; and what `progress` throws.
@@ -24,7 +24,7 @@ package final class AssetCopying: Sendable {
         let to = to
         try run(ids, progress: progress) { copier, id, error in
             guard AssetIdentifier.isOfDigest(id) else { return tide_copier_copy(copier, id, error) }
-            // The core has no SHA-256. A copy that an interrupted attempt has left may be damaged.
+            // The core has no SHA-256. A copy from an interrupted attempt may be damaged.
             if case .damaged = AssetFiles.examine(id, in: to) { unlink(AssetFiles.url(of: id, in: to).path) }
             let status = tide_copier_copy(copier, id, error)
             return status == TIDE_OK ? Self.compare(id, in: to, removesDamaged: true, error) : status
@@ -94,7 +94,7 @@ package final class AssetCopying: Sendable {
         deinit { tide_copier_destroy(pointer) }
     }
 
-    /// What the threads of one run share.
+    /// The state that the threads of one run share.
     private final class Round {
         private let ids: [String]
         private let copiers: [Copier]

@@ -4,12 +4,12 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension AssetFiles {
-    /// What an examination of a content has found.
+    /// The result of examining a content.
     package enum Condition: Hashable, Sendable {
         case whole
         /// The file is not there.
         case missing(String)
-        /// The file can't be read, or is not what its identifier says.
+        /// The file can't be read, or its content does not match its identifier.
         case damaged(String)
     }
 
@@ -50,7 +50,8 @@ extension AssetFiles {
         }
     }
 
-    /// Whether a file whose SHA-256 was compared, and which has no place yet, is the content of an asset.
+    /// Returns whether a file is the content of an asset. The caller has compared its SHA-256, and the file has not got its final
+    /// name yet.
     ///
     /// - Complexity: Reads the file, but for an identifier that is made of the SHA-256.
     package static func isContent(_ file: URL, of asset: RemoteAsset) throws(StoreError) -> Bool {
@@ -67,9 +68,10 @@ extension AssetFiles {
         }
     }
 
-    /// Gives a content a second name, which is durable when this returns. A file that has it stays if it is whole: contents never change.
+    /// Links a content under another name, durably. An existing file of that name stays if it is whole, since contents never
+    /// change.
     ///
-    /// - Returns: Whether the content has that name; not where files can't have two.
+    /// - Returns: `false` where the file system has no links.
     package static func give(_ id: String, otherName: String, in assets: URL) throws(StoreError) -> Bool {
         let (file, other) = (url(of: id, in: assets), url(of: otherName, in: assets))
         try Folder.make(other.deletingLastPathComponent(), mode: 0o700)
@@ -81,7 +83,7 @@ extension AssetFiles {
                 guard link(file.path, fresh) == 0, rename(fresh, other.path) == 0 else { return false }
             }
         }
-        // Also where the name is there: the process that gave it may have been killed before this.
+        // The name may come from a process that was killed before it was durable.
         try Folder(at: other.deletingLastPathComponent()).synchronize()
         return true
     }
@@ -97,14 +99,14 @@ extension AssetFiles {
         return (Hexadecimal.text(hash.finish()), size)
     }
 
-    /// The kind of image that a content is; 0 for what is none that is known.
+    /// Returns the kind of image of a content; 0 for a content that is no known image.
     package static func media(of file: FileHandle, size: Int64) -> Int {
         var (image, error) = (tide_image(), tide_error())
         let bytes = tide_bytes(memory: nil, descriptor: file.fileDescriptor, size: UInt64(size))
         return tide_image_probe(bytes, &image, &error) == TIDE_OK ? Int(image.media.rawValue) : 0
     }
 
-    /// When a content was read last, as far as the file system knows; microseconds since 1970 UTC.
+    /// Returns when a content was last read, by the file system, in microseconds since 1970 UTC.
     package static func lastUse(of id: String, in assets: URL) -> Int64? {
         var status = stat()
         guard lstat(url(of: id, in: assets).path, &status) == 0 else { return nil }
@@ -116,8 +118,8 @@ extension AssetFiles {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// Notes that a content is read now: as the access time of its file, which is what eviction goes by. Nothing happens where the file
-    /// may not be touched.
+    /// Records that a content is read now, as the access time of its file. Eviction goes by this time. Nothing happens where the
+    /// process may not change the file.
     package static func noteUse(of url: URL) {
         #if os(Linux) || os(Android)
             let omitted = timespec(tv_sec: 0, tv_nsec: Int(utimeOmit))

@@ -3,11 +3,12 @@ package import Foundation
 import TidemarkModel
 package import TidemarkSQLite
 
-/// What lies in a container's `assets/`.
+/// The files of a container's `assets/`.
 package struct AssetFiles {
-    /// Identifiers of the assets that lie where they belong.
+    /// The identifiers of assets that have their right path.
     package private(set) var ids: [String] = []
-    /// Paths below `assets/` of everything else, links and folders of other names among them. None of it is ours to remove.
+    /// The paths below `assets/` of everything else, such as links and folders of other names. They belong to other programs, and
+    /// are never removed.
     package private(set) var others: [String] = []
 
     /// - Complexity: A listing of each folder in it.
@@ -39,7 +40,7 @@ package struct AssetFiles {
         }
     }
 
-    /// Whether a text has the form of an asset's identifier; only then may it become a path.
+    /// Returns whether a text has the form of an asset's identifier. No other text may become a path.
     package static func isIdentifier(_ text: String) -> Bool {
         let utf8 = Array(text.utf8).map(CChar.init(bitPattern:))
         return tide_blob_id_is_valid(utf8, utf8.count)

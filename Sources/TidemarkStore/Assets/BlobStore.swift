@@ -4,26 +4,27 @@ package import TidemarkSQLite
 
 /// The assets of a container, open for ingesting files.
 ///
-/// While one is open it holds the container's ingest lock, shared with others. The first to open one after a process has died while it
-/// ingested files removes what that process has left: temporary files, and blobs that no committed record names.
+/// It holds the container's ingest lock while it is open, shared with other ingesting processes. After a process has died while
+/// it ingested files, the next one that opens the assets alone removes its leftovers: temporary files, and blobs that no
+/// committed record names.
 ///
-/// `@unchecked Sendable`: the core's store serves several threads at once; its workers belong to one call of `ingest` at a time,
-/// which the actor that owns this sees to.
+/// `@unchecked Sendable`: the core's store serves several threads at once. Its workers belong to one call of `ingest` at a time,
+/// for which the owning actor cares.
 package final class BlobStore: @unchecked Sendable {
-    /// A blob of which the registry must know.
+    /// A blob that has to be entered in the registry.
     package struct Blob: Sendable {
         package let id: String
         package let size: Int64
         package let media: Int
-        /// The content was not there before.
+        /// Whether the content is new in the container.
         package let isNew: Bool
-        /// As clouds know it; `nil` where nobody has computed it.
+        /// The SHA-256, by which clouds know it; `nil` where it was not computed.
         package let sha256: String?
-        /// Bytes of the file that it was made of; 0 where that is not known.
+        /// The bytes of the source file; 0 where they are not known.
         package let sourceSize: Int64
-        /// What a conversion has made of a file, and not the file's own content.
+        /// Whether it is the result of a conversion, and not the source file's own content.
         package let isConverted: Bool
-        /// A preview of another blob.
+        /// Whether it is a preview of another blob.
         package let isPreview: Bool
 
         package init(
@@ -42,7 +43,7 @@ package final class BlobStore: @unchecked Sendable {
     private let lock: StoreLock?
     private let marker: URL?
 
-    /// The core's store, apart, so that it ends also when opening fails after it.
+    /// The core's store. It is an object of its own, so that it is also closed when opening fails afterwards.
     private final class Core {
         let pointer: OpaquePointer
 
@@ -55,7 +56,7 @@ package final class BlobStore: @unchecked Sendable {
         deinit { tide_blob_store_destroy(pointer) }
     }
 
-    /// For a dry run: files are read and checked, and nothing is written. There need not be a container yet.
+    /// Opens the assets for a dry run: files are read and checked, and nothing is written. The container need not exist yet.
     package init(lookingInto url: URL) throws(StoreError) {
         self.url = url
         core = try Core(url, isDryRun: true)
@@ -70,7 +71,7 @@ package final class BlobStore: @unchecked Sendable {
         let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
         try Self.recoverIfAlone(lock, container: container)
         try lock.acquire(shared: true, timeout: .seconds(30))
-        // It may have moved while the lock was waited for.
+        // The container may have moved during the wait for the lock.
         try container.checkPlace()
         self.lock = consume lock
         marker = container.staging.appendingPathComponent(
@@ -78,19 +79,20 @@ package final class BlobStore: @unchecked Sendable {
         guard FileManager.default.createFile(atPath: marker!.path, contents: nil) else {
             throw StoreError(.io, "cannot make the file \(marker!.path)")
         }
-        // Before anything gets its name in `assets/`: after a power cut, the marker is what the next one cleans up for.
+        // The marker is durable before any blob gets its name in `assets/`. After a power cut, it tells the next process to clean
+        // up.
         try Folder(at: container.staging).synchronize()
     }
 
-    /// Removes what a dead process has left, as opening does.
+    /// Removes the leftovers of processes that have died, as opening does.
     package static func recover(_ container: ContainerDirectory) throws(StoreError) {
-        // Without the folder nothing was ever ingested.
+        // Without the folder, no file was ever ingested.
         guard FileManager.default.fileExists(atPath: container.staging.path) else { return }
         try recoverIfAlone(try StoreLock(at: container.staging.appendingPathComponent("lock")), container: container)
     }
 
     private static func recoverIfAlone(_ lock: borrowing StoreLock, container: ContainerDirectory) throws(StoreError) {
-        // While others ingest files, nothing of theirs is to be touched.
+        // While other processes ingest files, their leftovers can't be told from their work.
         guard try lock.acquireIfFree() else { return }
         defer { lock.release() }
         do {
@@ -100,16 +102,17 @@ package final class BlobStore: @unchecked Sendable {
         }
     }
 
-    /// Says that committed records name all ingested blobs. Without it, the next to open the assets cleans up.
+    /// Ends the use: committed records name all ingested blobs. Without this call, the next process that opens the assets cleans
+    /// up.
     package func close() {
-        // A marker that stays only costs the next one a look.
+        // A marker that stays only makes the next process look for leftovers.
         if let marker { try? FileManager.default.removeItem(at: marker) }
     }
 
-    /// Moves a file of the container to the place of a content that is named by its SHA-256, which the caller has compared. It is durable
-    /// when this returns.
+    /// Moves a file of the container to the path of a content that is named by its SHA-256, durably. The caller has compared the
+    /// SHA-256.
     ///
-    /// - Parameter replaces: Whether it takes the place of a file that is there.
+    /// - Parameter replaces: Whether an existing file is replaced.
     /// - Returns: Whether it was moved.
     package func adopt(_ file: URL, as id: String, replaces: Bool) throws(StoreError) -> Bool {
         let place = AssetFiles.url(of: id, in: url.appendingPathComponent("assets", isDirectory: true))
@@ -120,18 +123,18 @@ package final class BlobStore: @unchecked Sendable {
             unlink(file.path)
         } else {
             if !replaces, errno == EEXIST {
-                // The process that has made it may have been killed before its name was durable.
+                // The process that made the file may have been killed before its name was durable.
                 try Folder(at: place.deletingLastPathComponent()).synchronize()
                 return false
             }
-            // Some file systems have no second names.
+            // Some file systems have no links.
             guard rename(file.path, place.path) == 0 else { throw Folder.failure("make the file", place.path) }
         }
         try Folder(at: place.deletingLastPathComponent()).synchronize()
         return true
     }
 
-    /// Makes all blobs that were ingested so far durable. Nothing may name them in a committed record before.
+    /// Makes all ingested blobs durable. No committed record may name them before.
     package func sync() throws(StoreError) {
         try checked { tide_blob_store_sync(pointer, &$0) }
     }
@@ -156,7 +159,7 @@ package final class IngestWorkers: @unchecked Sendable {
 
     deinit { for pointer in pointers { tide_intake_destroy(pointer) } }
 
-    /// Has the files converted that are ingested from now on.
+    /// Sets the conversion of files that are ingested from now on.
     ///
     /// - Parameter owner: Owns the context of the conversion.
     package func convert(_ conversion: tide_conversion, owner: AnyObject) {

@@ -1,11 +1,12 @@
 import Foundation
 package import TidemarkSQLite
 
-/// The right that no content of a container is removed: who takes files in has it, and who copies the container.
+/// Keeps contents of a container from being removed. Processes that ingest files hold it, and processes that copy the container.
 package final class IngestLock {
     private let lock: StoreLock
 
-    /// - Returns: `nil` where nothing was ever taken in, and where the container can't be written to: nobody removes anything there.
+    /// - Returns: `nil` where no file was ever ingested, and in a container that can't be written to: no process removes contents
+    ///   there.
     /// - Throws: ``StoreError`` `busy` while contents are removed.
     package init?(sharing container: ContainerDirectory) throws(StoreError) {
         let file = container.staging.appendingPathComponent("lock")

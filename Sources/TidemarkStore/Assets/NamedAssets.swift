@@ -2,20 +2,20 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Which assets a store's records and history name.
+/// Finds the assets that a store's records and history name.
 struct NamedAssets {
     let db: Database
     let types: [StoredType]
 
-    /// Where a content stands with the cloud.
+    /// What the store knows about a content in the cloud.
     struct Standing {
         /// The zones in which the cloud has a record that names it, as far as the store knows.
         var zones: Set<Int64> = []
-        /// Whether something names it that the cloud does not have yet, or has refused.
+        /// Whether a change that the cloud lacks or has refused names it.
         var isHeld = false
     }
 
-    /// Removes from a set what records name now.
+    /// Removes the assets that records name now from a set.
     ///
     /// - Complexity: O(n) in the records of types with assets.
     func removeNamedByRecords(from ids: inout Set<String>) throws {
@@ -32,9 +32,9 @@ struct NamedAssets {
         }
     }
 
-    /// Removes from a set what history names, the conflicts and the refused saves among it.
+    /// Removes the assets that history names from a set, with those of conflicts and refused saves.
     ///
-    /// - Parameter change: Only changes behind it are looked at.
+    /// - Parameter change: Only later changes are read.
     /// - Complexity: O(n) in the changes of history.
     func removeNamedByHistory(after change: Int64 = 0, from ids: inout Set<String>) throws {
         let sources = [
@@ -67,7 +67,7 @@ struct NamedAssets {
             let rows = try Row.fetchCursor(db, sql: sql)
             while let row = try rows.next() {
                 let zone: Int64 = try row.decode(atIndex: 0)
-                // A record with edits is sent as a whole where the cloud has lost it.
+                // A record with edits is sent as a whole if the cloud has lost it.
                 let isHeld = try row.decode(Bool.self, atIndex: 1) || !(row[2] as DatabaseValue).isNull
                 for index in fields.indices {
                     Self.forEach(namedIn: row[index + 3] as DatabaseValue) { id in
@@ -95,7 +95,7 @@ struct NamedAssets {
 
     /// Calls `body` with everything in a text that has the form of an identifier: in a field, a list, or the JSON of history.
     ///
-    /// A text of another field that looks like one counts as one: what is kept too long does no harm.
+    /// A text of another kind of field may look like an identifier. Keeping a content too long does no harm.
     static func forEach(namedIn value: DatabaseValue, _ body: (String) -> Void) {
         guard case .string(var text) = value.storage else { return }
         text.withUTF8 { bytes in

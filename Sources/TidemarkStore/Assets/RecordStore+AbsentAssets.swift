@@ -15,8 +15,9 @@ package struct RemoteAsset: Hashable, Sendable {
 extension RecordStore {
     /// Registers contents that the cloud has and that are not fetched now.
     ///
-    /// - Parameter contents: Their digests and sizes; those that the store knows already keep their identifiers.
-    /// - Returns: The store's identifiers, by digest. A content is left out whose identifier another one has: it has to be fetched.
+    /// - Parameter contents: Their digests and sizes. Contents that the store knows keep their identifiers.
+    /// - Returns: The store's identifiers, by digest. A content is left out if another content has its identifier, and it then
+    ///   has to be fetched.
     package func registerAbsent(_ contents: [(sha256: String, size: Int64)]) throws(StoreError) -> [String: String] {
         guard !contents.isEmpty else { return [:] }
         listsDigestNames = true
@@ -49,7 +50,7 @@ extension RecordStore {
         return lists
     }
 
-    /// The identifier, made of a SHA-256, under which the store knows a content from its cloud.
+    /// Returns the identifier, made of a SHA-256, under which the store knows a content from its cloud.
     package func digestName(_ digest: String, size: Int64) throws(StoreError) -> String? {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(sql: "SELECT id FROM tide_assets WHERE sha256 = ? AND size = ?")
@@ -57,9 +58,9 @@ extension RecordStore {
         }
     }
 
-    /// Notes that contents have come, and what kinds of images they are.
+    /// Records that contents have arrived, with their kinds of images.
     ///
-    /// - Parameter media: By identifier; 0 for what is no image that is known.
+    /// - Parameter media: The kinds by identifier; 0 for a content that is no known image.
     package func notePresent(_ media: [String: Int]) throws(StoreError) {
         guard !media.isEmpty else { return }
         try connection.locked("note assets that have come") { db in
@@ -70,7 +71,7 @@ extension RecordStore {
         }
     }
 
-    /// Removes the marks of contents that are here.
+    /// Marks contents as present that are marked as absent and are here.
     package func unmarkPresent(_ ids: Set<String>) throws(StoreError) {
         guard !ids.isEmpty else { return }
         let marked: [String] = try connection.read("look for assets") { db in
@@ -86,7 +87,7 @@ extension RecordStore {
         }
     }
 
-    /// Assets of some sizes whose SHA-256 is not known yet, and whose contents are here.
+    /// Returns the assets of some sizes whose contents are here and whose SHA-256 is not known.
     ///
     /// - Complexity: O(n) in the assets.
     package func undigested(sizes: Set<Int64>) throws(StoreError) -> [String] {
@@ -103,7 +104,7 @@ extension RecordStore {
         }
     }
 
-    /// Of some assets, those that the cloud knows by a digest.
+    /// Returns those of some assets that the cloud knows by a digest.
     package func remoteAssets(_ ids: Set<String>) throws(StoreError) -> [RemoteAsset] {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(sql: "SELECT sha256, size FROM tide_assets WHERE id = ? AND sha256 IS NOT NULL")
@@ -127,13 +128,13 @@ extension RecordStore {
             let standings = try NamedAssets(db: db, types: connection.types).standings()
             return ids.reduce(into: [:]) { found, id in
                 let named = zones.filter { standings[id]?.zones.contains($0.id) ?? false }
-                // The cloud may still have what only an unsent record, or history, names here.
+                // Only an unsent record or history may name it here, and the cloud may still have it in any zone.
                 found[id] = named.isEmpty ? zones : named
             }
         }
     }
 
-    /// Of some assets, those that the store does not list.
+    /// Returns those of some assets that the store does not list.
     package func unregistered(_ ids: Set<String>) throws(StoreError) -> Set<String> {
         try connection.read("look for assets") { db in
             let select = try db.cachedStatement(sql: "SELECT 1 FROM tide_assets WHERE id = ?")
@@ -141,7 +142,7 @@ extension RecordStore {
         }
     }
 
-    /// Assets as this store lists them, for another store of the container to list.
+    /// Returns assets as this store lists them, for another store of the container.
     package func blobs(_ ids: Set<String>) throws(StoreError) -> [BlobStore.Blob] {
         try connection.read("look for assets") { db in try ids.sorted().compactMap { try BlobStore.Blob(listed: $0, in: db) } }
     }
@@ -158,7 +159,7 @@ extension BlobStore.Blob {
             sha256: row.stored("sha256", of: table))
     }
 
-    /// Lists the asset in a store. A content that is here by now is listed so.
+    /// Lists the asset in a store. If its content has arrived by now, the asset is listed as present.
     func register(_ db: Database) throws {
         try db.cachedStatement(
             sql: """

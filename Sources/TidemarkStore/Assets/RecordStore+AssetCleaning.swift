@@ -26,9 +26,9 @@ extension RecordStore {
         return sizes.filter { ids.contains($0.key) }
     }
 
-    /// Takes the assets off the list that no record and no history names any more.
+    /// Removes assets from the store's list that no record and no history names any more.
     ///
-    /// - Parameter names: Those that were found before. They are looked for again, for they may have got a name meanwhile.
+    /// - Parameter names: The assets that were found before. They are checked again, because a record may name them by now.
     /// - Returns: The assets that the store lists no more.
     package func unregisterUnnamedAssets(_ names: Set<String>) throws(StoreError) -> Set<String> {
         guard !names.isEmpty else { return [] }
@@ -43,12 +43,13 @@ extension RecordStore {
 }
 
 extension RecordStore {
-    /// Runs `body` as one job of the store, without a pause.
+    /// Runs `body` as one job of the store, without suspension.
     func inOneJob<Result: Sendable>(_ body: @Sendable () throws -> Result) throws -> Result { try body() }
 
     private static let cleanedKey = "cleaned_change"
 
-    /// Whether history was purged since contents were removed that nothing names. Only a purge takes the last name from a content.
+    /// Returns whether history was purged since unnamed contents were last removed. Only a purge takes the last name from a
+    /// content.
     package func assetCleaningIsDue() throws(StoreError) -> Bool {
         try connection.read("read the history") { db in
             let cleaned =
@@ -57,14 +58,14 @@ extension RecordStore {
         }
     }
 
-    /// The oldest change that history has.
+    /// Returns the number of the oldest change in history.
     package func oldestChange() throws(StoreError) -> Int64 {
         try connection.read("read the history") { db in try HistoryFloor(db).change }
     }
 
-    /// Notes that contents were removed that nothing names.
+    /// Records that unnamed contents were removed.
     ///
-    /// - Parameter change: The oldest change that history had then.
+    /// - Parameter change: The oldest change in history at that time.
     package func noteAssetsCleaned(_ change: Int64) throws(StoreError) {
         try connection.locked("note that assets were removed") { db in
             try db.execute(

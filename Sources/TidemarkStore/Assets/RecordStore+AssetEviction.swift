@@ -4,8 +4,8 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// The contents that are here, and that the cloud should have: records name them that are in the cloud as they are here, and nothing
-    /// names them that has to be sent. The digests, and the zones whose records name each, by identifier.
+    /// Returns the contents that are here and that the cloud should have: records name them that are in the cloud as they are
+    /// here, and no change that has to be sent names them. Each has its digest, and the zones whose records name it.
     ///
     /// - Complexity: O(n) in the records of types with assets.
     package func evictable() throws(StoreError) -> [String: (asset: RemoteAsset, zones: Set<Int64>)] {
@@ -22,12 +22,13 @@ extension RecordStore {
         }
     }
 
-    /// Whether a content gets the same identifier when it comes again: not the second one of a digest, whose number depends on the first.
+    /// Returns whether a content gets the same identifier when it comes again. The second content of a digest does not, because
+    /// its number depends on the first.
     private static func canComeAgain(_ id: String) -> Bool {
         AssetIdentifier.isOfDigest(id) || id.split(separator: "-").count == 2
     }
 
-    /// Of some assets, those that something names which the cloud does not have, or has refused.
+    /// Returns those of some assets that a change names which the cloud lacks or has refused.
     package func held(_ ids: Set<String>) throws(StoreError) -> Set<String> {
         try connection.read("look for assets that have to be sent") { db in
             try connection.refreshSchema(db)
@@ -40,10 +41,10 @@ extension RecordStore {
         return ids.filter { standings[$0]?.isHeld ?? false }
     }
 
-    /// Notes that contents are not here any more. Their files go only afterwards: whoever is interrupted in between has contents that are
-    /// here and listed as missing, which does no harm.
+    /// Marks contents as absent, before their files are removed. If the process is interrupted in between, contents are here and
+    /// marked as absent, which does no harm.
     ///
-    /// - Returns: Those that may go: nothing names them by now that the cloud does not have.
+    /// - Returns: The contents that may be removed: no change that the cloud lacks names them by now.
     package func markAbsent(_ ids: Set<String>) throws(StoreError) -> Set<String> {
         guard !ids.isEmpty else { return [] }
         return try connection.locked("evict assets") { db in

@@ -2,14 +2,14 @@ import CTideCore
 package import Foundation
 import TidemarkSQLite
 
-/// A container that is being made beside its place, hidden, and comes there whole.
+/// A hidden folder beside a container's place. The container is made in it, and moves to its place as a whole.
 package struct UnfinishedFolder: ~Copyable {
     package let url: URL
     private let place: URL
-    /// Held while it is being made; that of its own store, so that nothing else comes to lie in it.
+    /// Held while the container is made. It is the lock of the container's own store, so that the folder gets no other file.
     private let lock: StoreLock
 
-    /// Makes it; what an interrupted attempt for the same place has left is removed.
+    /// Makes the folder, and removes the leftovers of an interrupted attempt for the same place.
     ///
     /// - Throws: ``StoreError`` `busy` while another process makes one for the same place.
     package init(for place: URL) throws {
@@ -27,7 +27,7 @@ package struct UnfinishedFolder: ~Copyable {
         self.lock = consume lock
     }
 
-    /// Removes what interrupted attempts have left beside a place, for places whose names begin alike.
+    /// Removes leftovers of interrupted attempts beside a place, for all places whose names have a prefix.
     package static func sweep(_ parent: URL, prefix: String) throws {
         for entry in try Folder(at: parent, followsLink: true).entries() {
             guard entry.kind == .folder, entry.name.hasPrefix(".\(prefix)"), entry.name.hasSuffix(Self.suffix) else { continue }
@@ -45,13 +45,13 @@ package struct UnfinishedFolder: ~Copyable {
         do {
             try body(url)
         } catch {
-            // The caller gets the first error; what stays beside has a name of its own.
+            // The caller gets the first error. A folder that can't be removed stays under its hidden name.
             try? drop()
             throw error
         }
     }
 
-    /// Moves the folder to its place, where nothing may be.
+    /// Moves the folder to its place, where nothing but an empty folder may be.
     package borrowing func commit() throws {
         // An empty folder is replaced, one that holds anything is not.
         guard rename(url.path, place.path) == 0 else {
@@ -64,13 +64,13 @@ package struct UnfinishedFolder: ~Copyable {
         do {
             try synchronizePlace()
         } catch {
-            // Whoever tries again finds the place free.
+            // The container goes back, so that the next attempt finds the place free.
             guard rename(place.path, url.path) != 0, let error = error as? StoreError else { throw error }
             throw StoreError(error.code, "\(error.message). \(place.path) is whole, but a power cut may take it away")
         }
     }
 
-    /// Exchanges it with what is at its place, which then lies where this did. It is durable after ``synchronizePlace()``.
+    /// Exchanges the folder with the one at its place. The exchange is durable after ``synchronizePlace()``.
     ///
     /// - Throws: ``StoreError``; then nothing was exchanged.
     package borrowing func replace() throws { try Self.exchange(url, place) }
@@ -82,7 +82,7 @@ package struct UnfinishedFolder: ~Copyable {
             try checked { tide_folders_exchange(copy.path, place.path, &$0) }
         } catch {
             guard error.code == .schema else { throw error }
-            // Not possible there: in two steps, with the old one beside until the new one is in its place.
+            // The file system can't exchange them. In two steps, the old folder stays aside until the new one is in its place.
             let aside = Self.aside(copy)
             guard rename(place.path, aside.path) == 0 else { throw Folder.failure("replace", place.path) }
             guard rename(copy.path, place.path) == 0 else {
@@ -90,14 +90,14 @@ package struct UnfinishedFolder: ~Copyable {
                 rename(aside.path, place.path)
                 throw failure
             }
-            // Where this fails, the old one stays aside, and the next attempt names it.
+            // If this fails, the old folder stays aside, and the next attempt recovers it.
             rename(aside.path, copy.path)
         }
     }
 
     private static func aside(_ copy: URL) -> URL { copy.appendingPathExtension("old") }
 
-    /// Puts back what an exchange in two steps had put aside when it was interrupted.
+    /// Puts back what an interrupted exchange in two steps has set aside.
     private static func recover(_ copy: URL, _ place: URL) throws {
         let aside = aside(copy)
         guard access(aside.path, F_OK) == 0 else { return }
@@ -116,7 +116,7 @@ package struct UnfinishedFolder: ~Copyable {
         try ContainerContents.removeIfEmpty(url)
     }
 
-    /// Removes a container's files but for the lock.
+    /// Removes a container's files except the lock.
     private static func empty(_ url: URL) throws {
         try DurableFile.remove(ContainerContents.description, in: url)
         try ContainerContents.remove(from: url, keepsLocks: true)

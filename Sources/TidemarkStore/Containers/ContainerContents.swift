@@ -2,11 +2,11 @@ package import Foundation
 package import TidemarkModel
 package import TidemarkSQLite
 
-/// What lies in a container's folder: what is the container's own, and what is not.
+/// The names in a container's folder: the container's own files, and others.
 package struct ContainerContents {
-    /// Names of the container's own files and folders, its description apart.
+    /// The names of the container's own files and folders, without its description.
     package private(set) var own: [String] = []
-    /// Names of what others have put there. None of it is ours to copy or to remove.
+    /// The names of other programs' files. They are never copied or removed.
     package private(set) var others: [String] = []
 
     package init(of url: URL) throws(StoreError) {
@@ -16,14 +16,14 @@ package struct ContainerContents {
     }
 
     package static let description = "container.json"
-    /// What the name of a database that is being copied ends with.
+    /// The ending of the name of a database that is being copied.
     package static let unfinishedCopy = ".copy"
 
     private static let folders = ["assets", "staging", "notifier", downloads, Quarantine.folder]
     private static let journals = [MoveJournal.file, MovedNotice.draft]
-    /// Held by the process that synchronises.
+    /// The lock of the process that synchronises.
     package static let syncLock = "sync-lock"
-    /// Assets on their way from the cloud.
+    /// The folder of contents on their way from the cloud.
     package static let downloads = "downloads"
     /// Returns the name of a content on its way from the cloud. Each store has its own files: both may fetch one content at a time.
     package static func download(of digest: String, for scope: StoreScope) -> String {
@@ -33,9 +33,9 @@ package struct ContainerContents {
     static func scope(ofDownload name: String) -> StoreScope {
         StoreScope.allCases.first { $0 != .private && name.hasSuffix(".\($0.name)") } ?? .private
     }
-    /// What a served cloud knows the container by. It moves with the container, and is in no copy of it.
+    /// The credential that a served cloud has given the container. It moves with the container, and no copy has it.
     package static let session = "cloud-session"
-    /// What shows to a served cloud that an account was signed in to here before. It outlasts the session, and goes where that goes.
+    /// Proves to a served cloud that an account was signed in here before. It outlasts the session, and moves with it.
     static let device = "cloud-session-device"
     private static let credentials = [session, device]
     static func isCredential(_ name: String) -> Bool { credentials.contains(name) }
@@ -45,7 +45,7 @@ package struct ContainerContents {
             || isUnfinished(name)
     }
 
-    /// Whether it is a file of ours that was being written when its process died.
+    /// Returns whether a name is a file of the container that was unfinished when its process died.
     private static func isUnfinished(_ name: String) -> Bool {
         (journals + credentials + [description]).contains { name.hasPrefix(".\($0).") }
     }
@@ -61,19 +61,20 @@ package struct ContainerContents {
         name == syncLock || ContainerDirectory.scopes.contains { name == "\($0.name).sqlite-lock" }
     }
 
-    /// Whether there is more than what a container may leave that has moved: locks, which a late comer has made again.
+    /// Whether the folder has more than a moved container may leave: locks, which a late process may have made again.
     package var isMore: Bool { own.contains { !Self.isLock($0) && !Self.isUnfinished($0) } }
-    /// Whether there is nothing that has to stay.
+    /// Whether the folder has nothing that must stay.
     package var isEmpty: Bool { !isMore && others.allSatisfy { $0.hasPrefix(".") } }
 
-    /// Removes a container's files but for its description and the journals: databases first, locks last. That something is gone
-    /// already is no error; what is not the container's own stays.
+    /// Removes a container's files, except its description and the journals: databases first, locks last. A missing file is no
+    /// error. Other programs' files stay.
     ///
-    /// - Parameter atStep: Called with what is gone.
+    /// - Parameter atStep: Called after each step.
     package static func remove(from url: URL, keepsLocks: Bool = false, atStep: (RemovalStep) throws -> Void = { _ in }) throws {
         let folder = try Folder(at: url)
         let own = try ContainerContents(of: url).own
-        // Without its database a store is none: whoever comes after an interruption can tell that its end had begun.
+        // Without its database a store does not exist. So after an interruption, the next process sees that the removal had
+        // begun.
         for name in own.filter(isDatabase).sorted(by: { ($0.count, $0) < ($1.count, $1) }) { try folder.remove(name) }
         try atStep(.databases)
         let assets = url.appendingPathComponent("assets")
@@ -95,7 +96,7 @@ package struct ContainerContents {
         try atStep(.locks)
     }
 
-    /// Takes along to another place what a served cloud knows the container by. What would not be trusted stays behind.
+    /// Copies a container's credentials for a served cloud to another place. A file that would not be trusted stays behind.
     package static func copySession(from source: URL, to target: URL) throws(StoreError) {
         for name in credentials {
             guard let status = try Folder(at: source, followsLink: true).status(of: name), status.st_mode & 0o077 == 0,
@@ -105,14 +106,14 @@ package struct ContainerContents {
         }
     }
 
-    /// Removes files of ours that processes were writing when they were killed, and no others: what a process that lives writes is locked.
-    /// What can't be removed stays, since it harms nobody.
+    /// Removes unfinished files of processes that were killed. A living process locks the files that it writes. A file that can't
+    /// be removed stays, and does no harm.
     static func removeAbandoned(from url: URL) {
         let names = journals + credentials + [description]
         try? Folder(at: url, followsLink: true).removeTemporaryFiles { names.contains($0) || LogExamination.isCopy($0) }
     }
 
-    /// Removes files of ours that were being written when their process died.
+    /// Removes the container's files that were unfinished when their process died.
     package static func removeUnfinished(from url: URL) throws(StoreError) {
         let own = try ContainerContents(of: url).own
         for name in own where isUnfinished(name) { try Folder(at: url).remove(name) }
@@ -120,7 +121,7 @@ package struct ContainerContents {
 
     package enum RemovalStep { case databases, assets, locks }
 
-    /// Removes the files of a folder. What is no folder, such as a symbolic link, others have put there, and it stays.
+    /// Removes the files of a folder. Anything else of the name, such as a symbolic link, belongs to another program and stays.
     private static func removeFiles(in url: URL) throws {
         var status = stat()
         guard lstat(url.path, &status) == 0 else {
@@ -132,7 +133,7 @@ package struct ContainerContents {
         for entry in try folder.entries() where entry.kind != .folder { try folder.remove(entry.name) }
     }
 
-    /// Removes a folder unless there is something in it.
+    /// Removes a folder if it is empty.
     package static func removeIfEmpty(_ url: URL) throws(StoreError) {
         guard rmdir(url.path) != 0, ![ENOENT, ENOTEMPTY, EEXIST, ENOTDIR].contains(errno) else { return }
         throw Folder.failure("remove the folder", url.path)

@@ -10,7 +10,7 @@ extension StoreChangeNotifier {
         try self.init(in: container.url, role: role)
     }
 
-    /// What all notifiers of a container posted last, in the order of their names; none where there is no folder yet.
+    /// Returns the last posts of all notifiers of a container, in the order of their names; none without a folder of notifiers.
     package static func readings(in container: ContainerDirectory) throws(StoreError) -> [NotifierReading] {
         try readings(in: container.url)
     }
@@ -20,8 +20,8 @@ extension StoreChangeListener {
     /// Listens until ``close()``, or until the listener is no longer used.
     ///
     /// - Parameters:
-    ///   - own: The notifier whose notifications are not heard: that of the same writer.
-    ///   - heard: Is called on a queue of the listener's, one call at a time.
+    ///   - own: The notifier of the same writer, whose notifications are ignored.
+    ///   - heard: Called on a queue of the listener's own, one call at a time.
     /// - Throws: ``StoreError`` `io` when the system has no more watches to give, or the container can't be read.
     public convenience init(
         container: ContainerDirectory, ignoring own: StoreChangeNotifier? = nil, _ heard: @escaping @Sendable () -> Void
@@ -31,7 +31,7 @@ extension StoreChangeListener {
 }
 
 extension StoreChangeListener {
-    /// The notifications as a sequence that keeps no more than one: whoever is slow hears the last.
+    /// Returns the notifications as a sequence that buffers one element: a slow consumer gets only the last.
     ///
     /// Listening begins at once, and ends when the sequence is dropped or its task is cancelled.
     ///
@@ -51,6 +51,6 @@ extension StoreChangeListener {
 }
 
 extension ContainerDirectory {
-    /// The folder with the notifiers of the processes that write.
+    /// The folder with the notifiers of the writing processes.
     var notifier: URL { url.appendingPathComponent(StoreChangeNotifier.folderName, isDirectory: true) }
 }

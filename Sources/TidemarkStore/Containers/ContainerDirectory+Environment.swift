@@ -3,7 +3,7 @@ package import TidemarkModel
 package import TidemarkSQLite
 
 extension ContainerDirectory {
-    /// Gives the container another environment, durable when this returns. Whoever has it open finds that out with the next read or write.
+    /// Changes the container's environment, durably. Processes that have it open find that out with their next read or write.
     ///
     /// - Returns: The container as it is now.
     /// - Throws: ``StoreError`` `busy`, `moved`, `changed` where another process has done it meanwhile, `io`.

@@ -4,9 +4,9 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension ContainerDirectory {
-    /// Tells whether a folder is a container that this version can read, as far as that is possible without opening its store.
+    /// Checks whether a folder is a container that this version can read, as far as that is possible without opening its store.
     ///
-    /// Nothing in the folder is followed that is a symbolic link, nothing is written and no lock is taken.
+    /// It follows no symbolic links in the folder, writes nothing and takes no lock.
     ///
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `notFound` when it has no private store, or `io`.
     package init(examining folder: borrowing Folder, at url: URL) throws(StoreError) {
@@ -15,7 +15,7 @@ extension ContainerDirectory {
         try Self.checkStore(in: folder, name: "\(StoreScope.private.name).sqlite")
     }
 
-    /// More than any description has.
+    /// The most bytes of a description: more than any has.
     private static let descriptionLimit = 1 << 16
 
     private static func description(in folder: borrowing Folder) throws(StoreError) -> Data {
@@ -55,7 +55,7 @@ extension ContainerDirectory {
     }
 }
 
-/// What the first bytes of a database file say; see "The Database Header" in SQLite's description of its file format.
+/// The header of a database file; see "The Database Header" in SQLite's description of its file format.
 private struct DatabaseHeader {
     let isDatabase: Bool
     let userVersion: Int32
@@ -67,7 +67,7 @@ private struct DatabaseHeader {
         do {
             try checked { tide_header_read(path, &bytes, &$0) }
         } catch {
-            // The path that people know.
+            // The message has the path that people know.
             throw StoreError(error.code, error.message.replacingOccurrences(of: path, with: "\(folder.path)/\(name)"))
         }
         isDatabase = bytes.starts(with: Array("SQLite format 3\0".utf8))
@@ -81,7 +81,7 @@ private struct DatabaseHeader {
 }
 
 extension Folder {
-    /// What a name in it stands for, itself if it is a symbolic link; `nil` for nothing.
+    /// Returns the status of a name in the folder, and of a symbolic link itself; `nil` for a missing name.
     package borrowing func status(of name: String) throws(StoreError) -> stat? {
         var status = stat()
         guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
@@ -91,13 +91,13 @@ extension Folder {
         return status
     }
 
-    /// What it is itself.
+    /// The status of the folder itself.
     package var status: stat? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? status : nil
     }
 
-    /// A path to a name in this very folder, for those who take nothing but paths.
+    /// Returns a path to a name in this very folder, for functions that take only paths.
     borrowing func fixedPath(to name: String) -> String {
         #if os(Linux)
             "/proc/self/fd/\(descriptor)/\(name)"

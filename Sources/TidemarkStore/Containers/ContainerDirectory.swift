@@ -29,11 +29,11 @@ public struct ContainerDirectory: Hashable, Sendable {
     public let url: URL
     /// The contents of `container.json` when the container was opened.
     public let description: Description
-    /// What was there when it was opened.
+    /// The container's `container.json` at the time of opening.
     let place: ContainerPlace
-    /// What takes its stores to the newest format.
+    /// The migrations that bring its stores to the newest format.
     package let migrations: FormatMigrations
-    /// The container was made by the call that returned this.
+    /// Whether the call that returned this object has made the container.
     package private(set) var isNew = false
 
     /// The database file of a scope.
@@ -46,14 +46,14 @@ public struct ContainerDirectory: Hashable, Sendable {
     public var assets: URL { url.appendingPathComponent("assets", isDirectory: true) }
     /// The folder of files that are on their way into `assets`, and of the lock that imports hold.
     public var staging: URL { url.appendingPathComponent("staging", isDirectory: true) }
-    /// Where a program may keep what a served cloud knows the container by, for all processes of its user. It goes where the container moves
-    /// to, and is in no backup.
+    /// The file in which a program may keep its session with a served cloud, for all processes of its user. It moves with the
+    /// container, and is in no backup.
     public var session: URL { url.appendingPathComponent(ContainerContents.session) }
 
-    /// Whether a scope's database file is there, and has anything in it.
+    /// Returns whether a scope's database file exists and is not empty.
     package func hasStore(_ scope: StoreScope) -> Bool { Self.size(store(scope)) > 0 }
 
-    /// Says that a store that has been there is gone.
+    /// Makes the error of a store that existed and is missing.
     package func storeIsMissing(_ scope: StoreScope) -> StoreError {
         StoreError(
             .notFound,
@@ -63,14 +63,14 @@ public struct ContainerDirectory: Hashable, Sendable {
             """)
     }
 
-    /// Makes sure that a store which is not there may be made: one whose log is left is missing instead, and so is the private one where
-    /// assets are left that no other store can have named.
+    /// Checks that a missing store may be made. If its log is left, or if assets are left that only this private store can have
+    /// named, the store was lost.
     package func checkStoreMayBeMade(_ scope: StoreScope) throws(StoreError) {
         guard Self.size(URL(fileURLWithPath: store(scope).path + "-wal")) <= 0 else { throw storeIsMissing(scope) }
         try checkAssetsBelongToOthers(scope)
     }
 
-    /// Makes sure that the assets there are, if any, can be those of another store.
+    /// Checks that the container's assets, if any, can belong to another store.
     func checkAssetsBelongToOthers(_ scope: StoreScope) throws(StoreError) {
         if Self.scopes.contains(where: { $0 != scope && hasStore($0) }) { return }
         guard try AssetFiles.isEmpty(assets) else { throw storeIsMissing(scope) }
@@ -81,7 +81,8 @@ public struct ContainerDirectory: Hashable, Sendable {
         return stat(url.path, &status) == 0 ? Int64(status.st_size) : -1
     }
 
-    /// What a container is that does not count where it lies: the old files of one that has moved, or a copy that is being made.
+    /// Makes an object for a directory that is not a valid container at its place: the old files of a moved one, or an unfinished
+    /// copy.
     package init(uncountedAt url: URL, description: Description) {
         self.url = url
         self.description = description
@@ -98,7 +99,7 @@ public struct ContainerDirectory: Hashable, Sendable {
     /// Opens the container at `url` with other migrations than this version's.
     package init(openingAt url: URL, migrations: FormatMigrations) throws(StoreError) {
         let file = url.appendingPathComponent("container.json")
-        // Before it is read: what comes to its place afterwards is another.
+        // Taken before the description is read, so that a later replacement is noticed.
         let place = ContainerPlace(of: file)
         let data: Data
         do throws(StoreError) {
@@ -107,7 +108,7 @@ public struct ContainerDirectory: Hashable, Sendable {
         } catch  where error.code == .corrupt {
             throw StoreError(.notAStore, "\(url.path) is no Tidemark container: \(error.message)")
         } catch {
-            // Only what is certainly not there is missing: what may not be looked at is unreadable.
+            // Only a path that certainly does not exist is missing. One that may not be looked at is unreadable.
             if access(url.path, F_OK) != 0, errno == ENOENT || errno == ENOTDIR {
                 throw StoreError(.notFound, "there is no container at \(url.path)")
             }
@@ -152,13 +153,14 @@ public struct ContainerDirectory: Hashable, Sendable {
         self = try Self.repeatingWhereRemoved { () throws(StoreError) in
             try Self(openingOrCreatingOnceAt: url, environment: environment)
         } isRemoved: {
-            // What it was making or opening has gone: nothing else makes these errors while the folder has no description.
+            // The folder that it was making or opening has gone: these errors occur otherwise only in a folder with a description
+            // or other files.
             ($0.code == .notFound || $0.code == .notAStore || $0.code == .cannotCreate) && Self.isEmpty(url)
         }
     }
 
-    /// Opens the container at `url`, or makes it, and does something with it: with a new one where another process removes the one that
-    /// was there meanwhile, because it had made it for something that came to nothing.
+    /// Opens the container at `url`, or makes it, and calls `body` with it. If another process meanwhile removes the container,
+    /// because it had made it for work that failed, this begins again with a new one.
     ///
     /// - Throws: ``StoreError`` as `init(openingOrCreatingAt:environment:)`, and what `body` throws.
     package static func withContainer<Result>(
@@ -170,7 +172,7 @@ public struct ContainerDirectory: Hashable, Sendable {
             do throws(StoreError) {
                 return try body(container)
             } catch {
-                // Whatever it failed with: the cause is that the container has gone.
+                // Whatever the error of the body is, its cause is that the container has gone.
                 try container.checkPlace()
                 throw error
             }
@@ -179,7 +181,7 @@ public struct ContainerDirectory: Hashable, Sendable {
         }
     }
 
-    /// How many containers may be removed under a caller's hands before it gives up: each is that of another process which failed.
+    /// How often a container may disappear before the call gives up. Each time, another process has failed.
     package static let attempts = 50
 
     private static func repeatingWhereRemoved<Result>(
@@ -190,14 +192,14 @@ public struct ContainerDirectory: Hashable, Sendable {
                 return try body()
             } catch {
                 guard isRemoved(error) else { throw error }
-                // The process that removes it holds its locks for some milliseconds.
+                // The process that removes the container holds its locks for some milliseconds.
                 usleep(2_000)
             }
         }
         return try body()
     }
 
-    /// Whether nothing is at `url`, or a folder with nothing in it.
+    /// Returns whether nothing exists at `url`, or an empty folder.
     private static func isEmpty(_ url: URL) -> Bool {
         if access(url.path, F_OK) != 0 { return errno == ENOENT }
         do {
@@ -207,9 +209,10 @@ public struct ContainerDirectory: Hashable, Sendable {
         }
     }
 
-    /// Opens the container at `url`, or makes it, as the folder is at one time.
+    /// Opens the container at `url`, or makes it, in one attempt.
     ///
-    /// - Throws: As `init(openingOrCreatingAt:environment:)`, and wrongly where another process removes the folder meanwhile.
+    /// - Throws: As `init(openingOrCreatingAt:environment:)`, and possibly another error where a process removes the folder
+    ///   meanwhile.
     private init(openingOrCreatingOnceAt url: URL, environment: StoreEnvironment) throws(StoreError) {
         let files = FileManager.default
         var isDirectory: ObjCBool = false
@@ -224,8 +227,8 @@ public struct ContainerDirectory: Hashable, Sendable {
         }
         try MoveJournal.checkCounts(url)
         do {
-            // The description comes first, so none of what a container may have beside it is there without one, unless it was lost. A
-            // description that is there now, another process has just made.
+            // A new container gets its description first. So files of a container without a description mean that it was lost. If
+            // there is a description now, another process has just made the container.
             if exists, try files.contentsOfDirectory(atPath: url.path).contains(where: { !Self.isOurs($0) }) {
                 throw StoreError(
                     .cannotCreate,
@@ -235,7 +238,7 @@ public struct ContainerDirectory: Hashable, Sendable {
             let description = Description(
                 format: Self.format, identity: UUID(), name: url.deletingPathExtension().lastPathComponent,
                 environment: environment)
-            // Of processes that make it at once, one does; the others open what it has made.
+            // Of processes that make it at once, one succeeds, and the others open its container.
             guard try DurableFile.create(description, at: file) else {
                 self = try ContainerDirectory(openingAt: url)
                 return
@@ -243,7 +246,7 @@ public struct ContainerDirectory: Hashable, Sendable {
             do {
                 try MoveJournal.checkCounts(url)
             } catch {
-                // A move has claimed the place just now.
+                // A move has just claimed the place.
                 try DurableFile.remove(file.lastPathComponent, in: url)
                 throw StoreError(.cannotCreate, error.message)
             }
@@ -260,7 +263,7 @@ public struct ContainerDirectory: Hashable, Sendable {
         }
     }
 
-    /// Whether a file may lie in a directory in which a container was begun, or which has lost its description.
+    /// Returns whether a file may be in a directory in which a container was begun, or whose description was lost.
     private static func isOurs(_ name: String) -> Bool {
         name == ContainerContents.description || scopes.contains { name.hasPrefix("\($0.name).sqlite") } || name == "assets"
             || name == "staging" || name == "notifier" || name == ContainerContents.syncLock

@@ -2,9 +2,9 @@ package import Foundation
 import TidemarkModel
 package import TidemarkSQLite
 
-/// All locks of a container: while they are held, nobody writes to its stores, moves their logs or ingests files.
+/// All locks of a container. While they are held, no process writes to its stores, moves their logs or ingests files.
 ///
-/// They are let go of when this goes.
+/// They are released with this object.
 package struct ContainerLocks: ~Copyable {
     private let ownStore: StoreLock
     private let sharedStore: StoreLock
@@ -13,7 +13,7 @@ package struct ContainerLocks: ~Copyable {
     /// - Parameter timeout: How long each is waited for.
     /// - Throws: ``StoreError`` `busy`.
     package init(at url: URL, timeout: Duration) throws(StoreError) {
-        // This first: it may be held for long, and nobody waits for it while writing.
+        // This one first: it may be held for long, and no process waits for it while it writes.
         let ingest = try Self.ingest(at: url, timeout: timeout)
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
         let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)
@@ -22,7 +22,7 @@ package struct ContainerLocks: ~Copyable {
         self.sharedStore = consume sharedStore
     }
 
-    /// The stores' locks alone: files may be ingested meanwhile.
+    /// Takes the locks of the stores alone. Files may be ingested meanwhile.
     package init(storesAt url: URL, timeout: Duration) throws(StoreError) {
         let ownStore = try Self.taken(.private, at: url, timeout: timeout)
         let sharedStore = try Self.taken(.shared, at: url, timeout: timeout)

@@ -2,17 +2,17 @@ import Foundation
 import TidemarkModel
 public import TidemarkSQLite
 
-/// What stood at a container's path when it was opened, to tell by one look whether it still does.
+/// Identifies the `container.json` at a container's path when it was opened, so that one `stat` tells whether it is still there.
 ///
-/// Whatever moves a container, replaces it or makes a copy of it count puts another `container.json` in the place of the one
-/// before. A file with another number, or changed at another time, is another file.
+/// Moving or replacing a container, or finishing its copy, puts another `container.json` in place of the earlier one. A file with
+/// another inode, or another time of change, is another file.
 struct ContainerPlace: Hashable, Sendable {
     private let path: String
     private let device: UInt64
     private let file: UInt64
     private let seconds: Int64
     private let nanoseconds: Int64
-    /// Whether it was, or may be, in the middle of a move: then one look does not tell.
+    /// Whether the container was, or may have been, in the middle of a move. Then one `stat` is not enough.
     private let isMoving: Bool
 
     /// - Parameter description: The container's `container.json`. It need not be there.
@@ -49,11 +49,10 @@ struct ContainerPlace: Hashable, Sendable {
 }
 
 extension ContainerDirectory {
-    /// Makes sure that what is at the container's path is still the container that was opened.
+    /// Checks that the container at this path is still the one that was opened.
     ///
-    /// Whoever has taken a lock of a store calls this before writing: while it waited, the container may have been moved or
-    /// replaced, and the open files be those that nobody will see again. A reader calls it when it wants to know whether what it
-    /// reads is still the store.
+    /// Call it after taking a lock of a store, before writing: during the wait, the container may have been moved or replaced,
+    /// and the open files may be unreachable. A reader calls it to know whether it still reads the store.
     ///
     /// - Throws: ``StoreError`` `moved` when the container is at another place, gone, or another copy has come to its place;
     ///   `incompleteCopy` when a move to here was rolled back; and those of opening a container.
@@ -77,8 +76,8 @@ extension ContainerDirectory {
         }
     }
 
-    /// Does something with the container's files. Where it fails because they have gone meanwhile, the error says where the container is
-    /// now.
+    /// Calls `body`, which uses the container's files. If it fails because they have gone meanwhile, the error says where the
+    /// container is now.
     ///
     /// - Throws: ``StoreError`` as of ``checkPlace()``; else what `body` throws.
     package func lookingForFiles<Result>(_ body: () throws -> Result) throws -> Result {
@@ -90,7 +89,7 @@ extension ContainerDirectory {
         }
     }
 
-    /// Whether what is at the container's path is still what was opened, or may be.
+    /// Whether the container at this path is still the one that was opened, or may be.
     package var isInPlace: Bool {
         do {
             try checkPlace()
@@ -100,7 +99,7 @@ extension ContainerDirectory {
         }
     }
 
-    /// The error of a store whose lock could not be had, with the move that may be holding it.
+    /// Returns the error of a store that could not be locked, with the move that may hold the lock.
     package func naming(_ error: StoreError) -> StoreError {
         guard error.code == .busy, let draft = try? MovedNotice(in: url, file: MovedNotice.draft) else { return error }
         return StoreError(

@@ -1,19 +1,20 @@
 package import Foundation
 package import TidemarkSQLite
 
-/// What the target of a move says for as long as it may not count: `moving-from.json`. Specified in Documentation/Formats/move.md.
+/// The journal in the target of a move while it is no valid container: `moving-from.json`. Specified in
+/// Documentation/Formats/move.md.
 ///
-/// The source alone says whether the move has happened. So there is one moment, the renaming of one file there, before which the
-/// source is the container and after which the target is.
+/// The source alone says whether the move has happened. The renaming of one file there is the moment of the move: before it the
+/// source is the container, and after it the target.
 package struct MoveJournal: Codable, Equatable {
     package enum Step: String, Codable {
         /// Files are being copied.
         case copying
-        /// All are there, durable, and are read again.
+        /// All files are copied and durable, and are read again.
         case copied
-        /// The copy is whole and has a description; it counts as soon as the source says so.
+        /// The copy is whole and has a description. It is the container as soon as the source says so.
         case verified
-        /// The source is to count again.
+        /// The source is to be the container again.
         case rollingBack
     }
 
@@ -21,14 +22,14 @@ package struct MoveJournal: Codable, Equatable {
     static let version = 1
 
     package var version = Self.version
-    /// A number of the move's own.
+    /// Identifies the move.
     package let move: UUID
-    /// The container's.
+    /// The container's identity.
     package let identity: UUID
     package let from: String
     package var to: String
     package let began: String
-    /// Whether the target's folder was made for it.
+    /// Whether the move has made the target's folder.
     package let madeFolder: Bool
     package var step: Step
 
@@ -51,16 +52,16 @@ package struct MoveJournal: Codable, Equatable {
 
     package func remove(in url: URL) throws(StoreError) { try DurableFile.remove(Self.file, in: url) }
 
-    /// Makes sure that a folder is not the copy of a move that has not happened.
+    /// Checks that a folder is not the copy of a move that has not happened.
     ///
     /// - Throws: ``StoreError`` `incompleteCopy`.
-    /// - Complexity: One look for a file that is hardly ever there.
+    /// - Complexity: A look-up of one file, which usually does not exist.
     static func checkCounts(_ url: URL) throws(StoreError) {
         guard let journal = try read(in: url) else { return }
         let source = URL(fileURLWithPath: journal.from)
         let notice = try MovedNotice(in: source)
         if let notice, notice.moved.move == journal.move {
-            // The mover may have been killed before the notice was durable, and what is saved here relies on it.
+            // The moving process may have been killed before the notice was durable, and later saves here rely on it.
             return try Folder(at: source, followsLink: true).synchronize()
         }
         if let notice {
@@ -96,9 +97,10 @@ package struct MoveJournal: Codable, Equatable {
     }
 }
 
-/// What the `container.json` of a container says that has moved, and `moving-to.json` before: then it is what it will say.
+/// The notice of a move. After the move it is the `container.json` at the old place. Before, it is `moving-to.json` there, which
+/// becomes that file.
 ///
-/// It has no `identity` where a container's description has it: a program that does not know of moves takes it for no container.
+/// It has no `identity` where a description has it, so a program that knows nothing of moves does not take it for a container.
 package struct MovedNotice: Codable, Equatable {
     package struct Moved: Codable, Equatable {
         package let move: UUID
@@ -106,7 +108,7 @@ package struct MovedNotice: Codable, Equatable {
         package let began: String
         /// The old files stay until the move is finished explicitly.
         package let keepsSource: Bool
-        /// What `container.json` said before.
+        /// The description that `container.json` had before.
         package let container: ContainerDirectory.Description
 
         package init(
@@ -135,7 +137,7 @@ package struct MovedNotice: Codable, Equatable {
         self = notice
     }
 
-    /// Makes sure that a `container.json` is no such notice.
+    /// Throws if the data of a `container.json` is the notice of a move.
     static func check(_ data: Data, at url: URL) throws(StoreError) {
         guard let notice = try? JSONDecoder().decode(MovedNotice.self, from: data) else { return }
         throw StoreError(.moved, "the container that was at \(url.path) has moved to \(notice.moved.to); open it there")

@@ -3,9 +3,9 @@ package import GRDB
 package import TidemarkModel
 import TidemarkSQLite
 
-/// Finds the rows of a store that are not what their digests say.
+/// Finds the rows of a store that do not match their digests.
 package enum DamageScan {
-    /// The damaged rows of a type, and how many rows it has.
+    /// Returns the damaged rows of a type, and the number of its rows.
     ///
     /// - Complexity: Reads the whole table.
     package static func rows(_ db: Database, type: StoredType, seed: UInt64) throws -> (damaged: [Int64], count: Int) {
@@ -40,14 +40,14 @@ package enum DamageScan {
     }
 }
 
-/// The row of a damaged record, and what is known of it in the cloud.
+/// The row of a damaged record, with its state in the cloud.
 package struct DamagedRow: Hashable, Sendable {
     let typeID: Int64
     let row: Int64
     package let type: String
     package let name: String
     package let zone: Int64
-    /// The tag under which the cloud has it; `nil` where it does not.
+    /// The tag of the cloud's version; `nil` where the cloud does not have the record.
     package let tag: String?
     package let isPending: Bool
 

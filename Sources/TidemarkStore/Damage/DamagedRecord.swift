@@ -16,19 +16,19 @@ public struct DamagedRecord: Hashable, Sendable, Codable {
 }
 
 extension StoreError {
-    /// What the sync issues call it.
+    /// The code of a damaged record in the sync issues.
     package static let damagedCode = Code.damaged.rawValue
 
-    /// What helps where a record is damaged.
+    /// The remedies for a damaged record.
     package static let damageRemedy =
         "repair it with 'tidemark verify --repair', accept it as it is with 'tidemark verify --accept', or delete it"
 
-    /// A record can't be used: what its fields hold is not what was written.
+    /// Makes the error of a record that can't be used, because its values are not what was written.
     package static func damaged(_ record: RecordName) -> StoreError {
         StoreError(.damaged, "\(record.type) \(record.name) is damaged: its values are not what its digest says; \(damageRemedy)")
     }
 
-    /// Several can't.
+    /// Makes the error of several records that can't be used.
     package static func damaged(_ records: [DamagedRecord], doing what: String) -> StoreError {
         let names = records.prefix(5).map { "\($0.record.type) \($0.record.name)" }.joined(separator: ", ")
         let more = records.count > 5 ? " and \(records.count - 5) more" : ""

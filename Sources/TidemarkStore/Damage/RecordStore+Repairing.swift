@@ -5,7 +5,7 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// Looks for damaged records.
+    /// Finds damaged records.
     ///
     /// - Complexity: Reads the whole database.
     package nonisolated func damagedRows() async throws -> [DamagedRow] {
@@ -19,7 +19,7 @@ extension RecordStore {
         }
     }
 
-    /// The rows of records that were found damaged when they were to be sent.
+    /// Returns the rows of records that were found damaged when they were to be sent.
     package func damagedRows(_ found: [ExportBatch.Damaged]) throws(StoreError) -> [DamagedRow] {
         try connection.read("look for damaged records") { db in
             try connection.refreshSchema(db)
@@ -30,7 +30,7 @@ extension RecordStore {
         }
     }
 
-    /// Those of some rows that are damaged yet.
+    /// Returns those of some rows that are still damaged.
     package func stillDamaged(_ rows: [DamagedRow]) throws(StoreError) -> [DamagedRow] {
         try connection.read("look for damaged records") { db in
             try connection.refreshSchema(db)
@@ -52,13 +52,13 @@ extension RecordStore {
         }
     }
 
-    /// Repairs damaged records as far as the store, or what the cloud has of them, lets prove what they were.
+    /// Repairs damaged records, as far as the store or the cloud's version proves what they were.
     ///
-    /// A repair changes no version and makes no history: the record is what it always was. What waited for it to be sent goes with the next
-    /// synchronisation.
+    /// A repair changes no version and makes no history, since the record is what it always was. Changes that waited for the
+    /// repair are sent with the next synchronisation.
     ///
-    /// - Parameter remote: What the cloud has of them, by name; all are of one zone then.
-    /// - Returns: What was repaired; rows that are gone or whole by now are not in it.
+    /// - Parameter remote: The cloud's versions of the records, by name; all of one zone.
+    /// - Returns: The repaired records. Rows that are gone or whole by now are left out.
     /// - Complexity: For each record some milliseconds, and a look-up for each change that it had.
     package func repair(
         _ rows: [DamagedRow], from remote: [String: RemoteRecord] = [:]
@@ -104,7 +104,7 @@ extension RecordStore {
         }
     }
 
-    /// What was said of the record because it was damaged is void. What came from the cloud meanwhile is looked up.
+    /// Removes the sync issue of the damage. A cloud version that came meanwhile is looked up.
     private func forgetDamage(of row: DamagedRow, _ db: Database) throws {
         try db.execute(
             sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = ?",
@@ -116,7 +116,7 @@ extension RecordStore {
     }
 }
 
-/// Repairs one row: finds, among values that its fields may have had, those with which its digest is right.
+/// Repairs one row: among the values that its fields may have had, finds those that match its digest.
 struct RowRepair {
     let db: Database
     let type: StoredType
@@ -131,20 +131,20 @@ struct RowRepair {
             sql: "SELECT _id, _key, _digest, _version, _tag, _pending, _base\(fields) FROM \"\(type.table)\" WHERE _id = ?")
     }
 
-    /// The row as it is.
+    /// The present row.
     private struct Current {
         let version: Int64
         let tag: String?
         let pending: DatabaseValue
         let digest: Int64
-        /// What each field adds to the digest, and what is missing in all.
+        /// The share of each field in the digest, and the digest without all of them.
         let parts: [UInt64]
         let missing: UInt64
         /// Whether each value has the type of its field.
         let hasTypes: Bool
     }
 
-    /// `nil` where the row is gone, or whole.
+    /// Returns the present row; `nil` where it is gone or whole.
     private func current() throws -> Current? {
         let statement = try statement()
         let current: Current?? = try statement.withRow([row]) { found in
@@ -173,7 +173,7 @@ struct RowRepair {
         }
         let known = type.fields.map { field in remote.values[field.name].flatMap { $0.type == field.type ? $0 : nil } }
         let waiting = Set(type.fields(ofPending: current.pending))
-        // The fields that wait to be sent are the only ones that the cloud has otherwise.
+        // Only the fields that wait to be sent differ in the cloud.
         let sent = type.fields.indices.filter { !waiting.contains(type.fields[$0].name) }
         let values = sent.map { ($0, known[$0]) }
         if waiting.isEmpty || isProved(values, current) {
@@ -208,7 +208,7 @@ struct RowRepair {
         return isMended
     }
 
-    /// Values that fields had before, as far as history has them; and none.
+    /// Returns the values that fields had before, as far as history has them, and no value for each field.
     private func candidates(_ current: Current) throws -> [(field: Int, value: FieldValue?)] {
         var candidates: [(field: Int, value: FieldValue?)] = type.fields.indices.map { ($0, nil) }
         try RecordChain(db, row: current.version).forEach(after: 0) { link in
@@ -222,17 +222,17 @@ struct RowRepair {
         return candidates
     }
 
-    /// Looks for a value that makes the digest right in the place of one field's, and writes it.
+    /// Replaces one field's value by a candidate that makes the digest right, if there is one.
     private func substitute(_ candidates: [(field: Int, value: FieldValue?)], _ current: Current) throws -> Bool {
         guard let found = candidates.first(where: { isProved([($0.field, $0.value)], current) }) else { return false }
         try write([(found.field, found.value)], digest: nil)
         return true
     }
 
-    /// Whether the digest is that of the row with these values.
+    /// Returns whether the row with these values matches its digest.
     private func isProved(_ values: [(Int, FieldValue?)], _ current: Current) -> Bool {
         let replaced = Set(values.map(\.0))
-        // A value that has not the type of its field adds to the digest what it should, and is wrong all the same.
+        // A value of a wrong type may have the right share in the digest, and is damage all the same.
         guard current.hasTypes || replaced.count == type.fields.count else { return false }
         let change = values.reduce(UInt64(0)) { sum, it in
             sum &+ type.digest.part(of: it.1, field: it.0) &- current.parts[it.0]

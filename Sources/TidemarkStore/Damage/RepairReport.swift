@@ -37,7 +37,7 @@ public struct RepairReport: Sendable, Hashable, Codable {
     /// An empty report: nothing was repaired, and nothing remains.
     public init() {}
 
-    /// Adds what was done by another means with what this one has left.
+    /// Adds the report of a second repair, which worked on what this one has left.
     package mutating func add(_ later: RepairReport) {
         repaired += later.repaired
         remaining = later.remaining

@@ -7,7 +7,7 @@ import TidemarkSQLite
 /// Compares rows of a type with their digests.
 struct RowDigest: Equatable, Sendable {
     private let seed: UInt64
-    /// One for each field of the type, in its order.
+    /// A digest for each field of the type, in the type's order.
     private let fields: [tide_field_digest]
 
     /// - Parameter seed: The store's digest seed.
@@ -19,10 +19,10 @@ struct RowDigest: Equatable, Sendable {
         }
     }
 
-    /// Two types that are equal otherwise have equal digests where the seed is equal.
+    /// Two equal types have equal digests if their seeds are equal.
     static func == (left: RowDigest, right: RowDigest) -> Bool { left.seed == right.seed }
 
-    /// Whether the row at which a statement stands is what was written.
+    /// Returns whether the present row of a statement is what was written.
     ///
     /// - Parameters:
     ///   - key: The place of the column `_key` in the row.
@@ -35,7 +35,7 @@ struct RowDigest: Equatable, Sendable {
         }
     }
 
-    /// What each field adds to the digest of the row at which a statement stands, and what is missing in all.
+    /// Returns the share of each field in the digest of a statement's present row, and the digest without all of them.
     func parts(_ statement: Statement, key: Int, digest: Int, fields first: Int) -> (parts: [UInt64], missing: UInt64) {
         let columns = tide_row_columns(key: CInt(key), digest: CInt(digest), first_field: CInt(first))
         var parts = [UInt64](repeating: 0, count: fields.count)
@@ -48,7 +48,7 @@ struct RowDigest: Equatable, Sendable {
         return (parts, missing)
     }
 
-    /// What a value of a field adds to the digest of its row.
+    /// Returns the share of a field's value in the digest of its row.
     func part(of value: FieldValue?, field index: Int) -> UInt64 {
         let seed = fields[index].seed
         switch value {

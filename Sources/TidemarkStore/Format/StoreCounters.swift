@@ -2,17 +2,17 @@ package import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The numbers that a store hands out next. They follow from the last transaction and the last rows, and are stored nowhere else.
+/// The next numbers that a store gives out. They follow from the last transaction and the last rows, and are stored nowhere else.
 package struct StoreCounters {
     var transaction: Int64 = 1
     var change: Int64 = 1
     /// Microseconds since 1970 UTC of the last transaction.
     private(set) var lastTime: Int64 = .min
 
-    /// More than any batch takes lies above it.
+    /// A limit for numbers read from the store. Above it, there is still room for the numbers of any batch.
     private static let limit = Int64.max - (1 << 40)
 
-    /// - Parameter base: The store that a dry run looks through to; its numbers count there.
+    /// - Parameter base: The store on which a dry run is based. Its numbers count.
     /// - Throws: ``StoreError`` `corrupt` when the numbers can't be right.
     package init(_ db: Database, base: DryRunBase? = nil) throws {
         let sql = """
@@ -39,7 +39,7 @@ package struct StoreCounters {
         lastTime = try number(2, orElse: .min)
     }
 
-    /// The next row id of a type's table: no row that is there, or that history says was deleted, has it.
+    /// Returns the next row number of a type's table, which neither a present row nor one that history has deleted has.
     package static func row(_ db: Database, type: StoredType, base: DryRunBase? = nil) throws -> Int64 {
         let sql = """
             SELECT max(

@@ -107,11 +107,11 @@ extension StoreReader {
     ) throws -> [RecordChange] {
         var changes: [RecordChange] = []
         let stored = try StoredChange.fetchAll(db, in: transaction.changes)
-        // A record that goes on in another zone is neither deleted nor new.
+        // A record that moves to another zone is neither deleted nor new.
         let moves = Set(stored.compactMap { $0.isMove ? $0.previous : nil })
         for change in stored where !moves.contains(change.id) {
             guard let type = types.first(where: { $0.id == change.typeID }) else { continue }
-            // A row that is there no more has its name in the change that deleted it.
+            // A deleted row's name is in the change that deleted it.
             let sql = """
                 SELECT _id, _key FROM "\(type.table)" WHERE _id BETWEEN ?1 AND ?2
                 UNION ALL SELECT first_row, key FROM tide_changes WHERE kind = \(ChangeKind.delete.rawValue) AND type_id = ?3 AND first_row BETWEEN ?1 AND ?2

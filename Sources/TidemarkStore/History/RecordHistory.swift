@@ -7,7 +7,7 @@ import TidemarkSQLite
 struct RecordHistory {
     let name: String
     let changes: [HistoryChange]
-    /// The change, if there is one, before which the record was damaged: the values that history has from then are nothing to go back to.
+    /// The latest change before which the record was damaged. The values that history has from before it are not restored.
     let damagedChange: Int64?
     /// - Parameter oldest: The number of the oldest change that is wanted.
     /// - Throws: ``StoreError`` `corrupt`.
@@ -49,11 +49,11 @@ struct RecordHistory {
                     id: id, transaction: try HistoryTransaction(change), type: type.name, record: name, kind: kind,
                     fields: fields))
             let previous: Int64? = try change.stored("previous", of: "tide_changes")
-            // Numbers rise; a chain that goes up would have no end.
+            // Change numbers rise along a history. A chain that goes up would never end.
             guard previous ?? 0 < id else {
                 throw StoreError(.corrupt, "the change \(id) in tide_changes says that it came after the change \(previous!)")
             }
-            // A record that was moved had another row before.
+            // A record that was moved has its earlier changes under another row.
             next = kind == .insert ? nil : previous
         }
         changes = found
@@ -72,13 +72,13 @@ struct RecordHistory {
     }
 }
 
-/// The values before a change, as history notes them: a JSON object of the fields as the store held them, bytes in Base64.
+/// The values before a change, as history has them: a JSON object of the fields in stored form, with bytes in Base64.
 struct NotedValues {
     let fields: [(String, DatabaseValue)]
-    /// Whether the record was damaged before the change, so that its values are not what was ever written.
+    /// Whether the record was damaged before the change, so that its values were never written by a program.
     let isDamaged: Bool
 
-    /// Stands among the fields of a record that was damaged; no field can have that name.
+    /// Marks the values of a damaged record. No field can have this name.
     private static let damaged = "_damaged"
 
     init(_ text: String?, change: Int64) throws {
@@ -95,8 +95,8 @@ struct NotedValues {
 }
 
 extension StoredType {
-    /// The fields that a change names, by the names that they have now. The change that has renamed a field names it twice, and changes
-    /// nothing.
+    /// Returns the fields that a change names, under their present names. The change that renames a field names it twice, and
+    /// changes nothing.
     func historyFields(
         _ noted: [(String, DatabaseValue)], at change: Int64
     ) -> [(field: HistoryField, before: DatabaseValue)] {
@@ -108,7 +108,7 @@ extension StoredType {
 }
 
 extension FieldValue {
-    /// A value as history notes it in JSON: whole doubles look like integers there, bytes are Base64.
+    /// Makes a value from history's JSON, where whole doubles look like integers, and bytes are Base64.
     init?(noted value: DatabaseValue, type: FieldType) {
         if !type.isList {
             switch (type.scalar, value.storage) {

@@ -15,13 +15,13 @@ public struct HistoryPurge: Hashable, Sendable, Codable {
 }
 
 extension RecordStore {
-    /// Removes the transactions of history that are older than an age, with their diffs and conflicts. The last one stays, and so do
-    /// deletions that the cloud has yet to be told of.
+    /// Removes transactions of history that are older than an age, with their diffs and conflicts. The last transaction stays,
+    /// and so do deletions that wait to be sent.
     ///
     /// - Parameters:
-    ///   - age: Only what is older goes.
-    ///   - least: What is younger stays, whatever `age` says: seven days unless you say otherwise, so that a process that slept, or a
-    ///     widget that is seldom shown, can go on from its token.
+    ///   - age: Only older transactions are removed.
+    ///   - least: Younger transactions stay, whatever `age` is. The default is seven days, so that a process that slept, or a
+    ///     widget that is seldom shown, can continue from its token.
     /// - Complexity: O(n) in the changes removed.
     public func purgeHistory(
         olderThan age: Duration = .seconds(7 * 86_400), keepingAtLeast least: Duration = .seconds(7 * 86_400)
@@ -47,7 +47,8 @@ extension HistoryPurge {
         let transaction = try HistoryTransaction(last)
         // A newer transaction is there, so the number behind this one exists.
         let floor = HistoryFloor(transaction: transaction.id + 1, change: transaction.changes.upperBound)
-        // What waits to be sent is known from then on without them; the deletions themselves stay until they are sent.
+        // The outbox first ingests the changes that wait to be sent, and needs their history no longer. Deletions stay until they
+        // are sent.
         try Outbox(db).ingestHistory()
         let forgotten = """
             id < \(floor.change) AND NOT (kind = \(ChangeKind.delete.rawValue) AND EXISTS (

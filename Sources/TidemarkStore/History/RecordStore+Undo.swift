@@ -3,12 +3,13 @@ package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {
-    /// Undoes a transaction: what it inserted goes, what it updated or deleted is as it was before. It is a transaction itself, and can
-    /// be undone.
+    /// Undoes a transaction: records that it inserted are deleted, and records that it updated or deleted get their former
+    /// values. The undo is a transaction itself, and can be undone.
     ///
-    /// - Parameter policy: What becomes of a field, or a record, that was changed or deleted since: by default nothing is undone then.
-    ///   ``MergePolicy/mergeByPropertyStoreTrump`` leaves it, ``MergePolicy/mergeByPropertyObjectTrump`` undoes all the same.
-    /// - Parameter isDryRun: Whether the outcome is only found out, and nothing is written.
+    /// - Parameter policy: Decides about a field or a record that was changed or deleted since. By default nothing is undone
+    ///   then. ``MergePolicy/mergeByPropertyStoreTrump`` keeps the later change, ``MergePolicy/mergeByPropertyObjectTrump``
+    ///   undoes it, too.
+    /// - Parameter isDryRun: Whether only the outcome is computed, and nothing is written.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has no such transaction.
     /// - Complexity: O(n) in its changes and those that the records had since.
     package func undo(
@@ -48,7 +49,7 @@ extension StoreTransaction {
         for change in changes {
             guard let type = connection.types.first(where: { $0.id == change.typeID }) else { continue }
             if change.kind == .insert {
-                // What was not touched since goes without being read.
+                // Records that were not touched since are deleted without being read.
                 let rows = try untouched(change, type: type)
                 try permissions.get()?.check(.delete, rows, type: type, db)
                 try delete(rows, type: type)
@@ -84,7 +85,7 @@ extension StoreTransaction {
         try rows(change, type: type, "_version = ?")
     }
 
-    /// Rows that an insertion made, and that were changed or deleted since.
+    /// Returns the rows that an insertion made and that were changed or deleted since.
     private func changed(_ change: StoredChange, type: StoredType) throws -> [Int64] {
         let gone = try Int64.fetchAll(
             db,
@@ -100,7 +101,7 @@ extension StoreTransaction {
             arguments: [change.rows.lowerBound, change.rows.upperBound, change.id])
     }
 
-    /// What a row is to be: the state before the transaction, merged with what came after it.
+    /// Returns the new state of a row: its state before the transaction, merged with the later changes.
     private func restore(_ it: Touched, policy: MergePolicy) throws -> MergedRecord? {
         guard let history = try RecordHistory(db, type: it.type, rowID: it.row, oldest: it.first) else { return nil }
         if let change = history.damagedChange {
@@ -109,7 +110,7 @@ extension StoreTransaction {
                 "\(it.type.name) \(history.name) was damaged when the change \(change) was made, and history has no whole state of it from before that"
             )
         }
-        // Later changes of such fields are passed over: a change of the schema makes some.
+        // Later changes of such fields are ignored: a change of the schema makes some.
         if let lost = history.changes.filter({ $0.id <= it.last }).lazy.flatMap(\.fields).first(where: { field in
             !it.type.fields.contains { $0.name == field.field && $0.type == field.type }
         }) {
@@ -120,11 +121,11 @@ extension StoreTransaction {
                 from before can't be put back. Add the field again with that type, or read the values with `tidemark history --record`
                 """)
         }
-        // A record that was deleted since may be there again, under another row.
+        // A record that was deleted since may exist again under another row.
         let zone = try zone(of: it)
         let found = try find(history.name, type: it.type, zone: zone)
         try found?.checkIntact()
-        // From the state of this row now, backwards.
+        // Goes backwards from the row's present state.
         let row = try find(row: it.row, type: it.type)
         try row?.checkIntact()
         var values: [String: FieldValue]? = row?.state.values
@@ -151,12 +152,12 @@ extension StoreTransaction {
             values: merged)
     }
 
-    /// The zone that a row is in, or was.
+    /// Returns the zone that a row is in or was in.
     private func zone(of it: Touched) throws -> Int64 {
         if let there = try find(row: it.row, type: it.type) { return there.zone }
         let sql = "SELECT zone FROM tide_changes WHERE type_id = ? AND first_row = ? AND kind = \(ChangeKind.delete.rawValue)"
         let zone = try Int64.fetchOne(db.cachedStatement(sql: sql), arguments: [it.type.id, it.row]) ?? StoreFormat.defaultZone
-        // A zone may have gone meanwhile.
+        // The zone may have been removed meanwhile.
         return try StoreZone.fetch(db, id: zone) == nil ? StoreFormat.defaultZone : zone
     }
 }

@@ -27,8 +27,8 @@ extension StoreReader {
         }
     }
 
-    /// The changes of one record, newest first, its deletions and what was before them included; empty when there was none of that
-    /// name.
+    /// Returns the changes of a record, newest first, with its deletions and the changes before them. Empty where no record ever
+    /// had the name.
     public func changes(ofRecord name: String) throws(StoreError) -> [HistoryChange] {
         try read("read the history") { db in
             let key = RecordKey(name: name)
@@ -82,10 +82,10 @@ struct StoredChange {
     let typeID: Int64
     let kind: ChangeKind
     let rows: ClosedRange<Int64>
-    /// The change before it, of the same record.
+    /// The record's change before this one.
     let previous: Int64?
 
-    /// Whether it is a record that comes from another zone; ``previous`` is the deletion there.
+    /// Whether the change moves a record here from another zone. ``previous`` is the deletion there.
     var isMove: Bool { kind == .insert && previous != nil }
 
     static func fetchAll(_ db: Database, in range: Range<Int64>) throws -> [StoredChange] {

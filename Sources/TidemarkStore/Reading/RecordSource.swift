@@ -3,7 +3,7 @@ package import GRDB
 package import TidemarkModel
 package import TidemarkSQLite
 
-/// Where typed records are read: one store, in whatever state its reader sees.
+/// A store from which typed records are read, in the state that its reader sees.
 package struct RecordSource: Sendable {
     package let scope: StoreScope
     package let database: any DatabaseReader
@@ -33,14 +33,14 @@ package struct RecordSource: Sendable {
 
     /// Makes sure that this is still the store that was opened.
     ///
-    /// - Throws: ``StoreError`` `moved`. Not of a snapshot, which reads what it has pinned.
+    /// - Throws: ``StoreError`` `moved`, except in a snapshot, which reads its pinned state.
     package func checkPlace() throws(StoreError) {
         if !isSnapshot { try container.checkPlace() }
     }
 
     /// Reads in one transaction, on a thread of the reader's.
     ///
-    /// - Parameter body: May be called again from its beginning, when others have made void what it read.
+    /// - Parameter body: May be called again from its beginning, when a writer has invalidated what it read.
     /// - Throws: ``StoreError`` `moved`; `newerFormat` when a newer version has migrated the store; what the body throws.
     package func read<Result: Sendable>(_ body: @escaping @Sendable (Database) throws -> Result) async throws -> Result {
         try checkPlace()
@@ -58,9 +58,9 @@ package struct RecordSource: Sendable {
                     }
                 }
             } catch {
-                // What a snapshot has pinned does not come back.
+                // The pinned state of a snapshot does not come back.
                 guard ReadOnlyDatabase.isVoid(error), tries < 20, !isSnapshot else {
-                    // Its files may have gone meanwhile.
+                    // The files may have been removed meanwhile.
                     try checkPlace()
                     throw ReadOnlyDatabase.fileError(error, path: container.store(scope).path)
                 }
@@ -92,12 +92,12 @@ package struct QueriedType: Sendable {
     let type: StoredType
     /// All types of the store.
     private let types: [StoredType]
-    /// Fields of which is known that every record has a value in them.
+    /// Fields in which every record is known to have a value.
     private var complete: Set<String> = []
 
     init(_ type: StoredType, among types: [StoredType]) { (self.type, self.types) = (type, types) }
 
-    /// The same type, knowing in which of some fields every record has a value, as far as an index tells it by one look-up.
+    /// Returns the type with the knowledge of which fields have a value in every record, as far as one look-up in an index shows.
     package func findingComplete(_ db: Database, among fields: some Sequence<String>) throws -> QueriedType {
         var found = self
         for field in fields {
@@ -149,19 +149,20 @@ package struct QueriedType: Sendable {
     /// SQL that selects them.
     package var selection: String { "SELECT \(columns.joined(separator: ", ")) FROM \"\(type.table)\"" }
 
-    /// Makes sure that a condition of a user's, in SQL, means the fields that it names, and compares them with what they can be.
+    /// Checks that a user's SQL condition names fields of the type, and compares them with values that they can have.
     ///
-    /// - Parameter values: What stands for `?`, in their order.
+    /// - Parameter values: The values of the `?` parameters, in their order.
     /// - Throws: ``StoreError`` `sql`.
     package func check(condition: String, _ values: [DatabaseValue]) throws { try type.check(condition: condition, values) }
 
-    /// For a condition of a user's: what the type's view shows, under its name.
+    /// The view of the type, for a user's condition.
     package var view: String { "(\(type.viewSQL))" }
 
     /// A record's key, as an argument of SQL.
     package static func key(_ name: String) -> any DatabaseValueConvertible { RecordKey(name: name) }
 
-    /// SQL that selects the record of a name: of the two arguments, the keys that it may have, the first counts before the other.
+    /// SQL that selects the record of a name. Its two arguments are the keys that the record may have; the first takes
+    /// precedence.
     package var selectionByName: String { selection + " WHERE \(RecordKey.condition(in: type.table))" }
 
     /// The keys that a record of a name may have, the likeliest first; see ``RecordKey/all(name:)``.

@@ -4,10 +4,9 @@ public import TidemarkModel
 public import TidemarkSQLite
 
 /// A store of a container, open for reading only: queries, exports, history.
-///
-/// It can't change a byte of the container, whatever the process may do: SQLite itself has every file open for reading, and makes,
-/// locks for writing and removes none. It reads while others write, keeps no writer waiting, and needs no right to write anything.
-/// A read transaction that lasts, a snapshot above all, only keeps the log from being emptied.
+/// It can't change a byte of the container, whatever the process may do: SQLite has every file open for reading only, and makes,
+/// locks for writing or removes no file. It reads while others write, makes no writer wait, and needs no right to write. A long
+/// read transaction, above all a snapshot, only keeps the log from being emptied.
 ///
 /// ```swift
 /// let reader = try StoreReader(container: container)
@@ -22,10 +21,10 @@ public struct StoreReader: Sendable {
     public let scope: StoreScope
     /// GRDB's reader, for any SQL.
     ///
-    /// Where the store has no `-shm` file (a copy may lack it) there is nothing that could hold a writer off. When one comes
-    /// while something is read, the read fails with `SQLITE_BUSY_SNAPSHOT`, and may be begun again; ``read(_:)`` does that.
+    /// Where the store has no `-shm` file, as a copy may lack it, nothing holds a writer off. If one comes during a read, the
+    /// read fails with `SQLITE_BUSY_SNAPSHOT`, and may begin again; ``read(_:)`` does that.
     package let database: any DatabaseReader
-    /// What its reads of history have learned of the schema.
+    /// The schema as its reads of history have found it.
     let schema = SchemaCache()
 
     /// - Throws: ``StoreError`` `notFound`, `notAStore`, `newerFormat`, `olderFormat`, `unreadable`, `corrupt` or `io`.
@@ -46,7 +45,7 @@ public struct StoreReader: Sendable {
         }
     }
 
-    /// Tells whether a reader may open its store for writing once where a process has left a rollback journal, which no reader can roll
+    /// Whether a reader may open its store for writing once, if a process has left a rollback journal, which no reader can roll
     /// back. For programs that own the container, such as the command-line tool.
     @TaskLocal package static var rollsBackJournals = false
 
@@ -94,7 +93,8 @@ public struct StoreReader: Sendable {
 
     /// Reads with any SQL, in one transaction: all of it sees one state of the store.
     ///
-    /// - Parameter body: May be called again from its beginning, when others have made void what it read. What it throws is thrown.
+    /// - Parameter body: May be called again from its beginning, when a writer has invalidated what it read. Its errors are
+    ///   thrown.
     /// - Throws: ``StoreError`` `moved` when the container has moved away, or was replaced, since it was opened, and `newerFormat` when a
     ///   newer version has migrated it; a snapshot goes on reading what it has pinned, and throws `changed` when that is gone. `busy` or
     ///   `io` when the store's files keep it from being read.
@@ -118,10 +118,10 @@ public struct StoreReader: Sendable {
         }
     }
 
-    /// A reader of the store as it is now, whatever others write from then on: a generation of the data that is pinned.
+    /// Returns a reader that is pinned to the store's present state, whatever others write from then on.
     ///
-    /// It reads in one transaction that lasts until the reader, and all its copies, are gone; one thing at a time. Meanwhile the
-    /// store's log can't be emptied, and grows with what is written. The snapshot of a snapshot is the same.
+    /// It reads in one transaction, one read at a time, until the reader and all its copies are gone. Meanwhile the store's log
+    /// can't be emptied, and grows with each write. A snapshot of a snapshot is the same snapshot.
     ///
     /// - Throws: ``StoreError``. Reading from it later throws `changed` when the store had no `-shm` file when the snapshot was
     ///   taken and a writer has come since: what it pinned is gone.

@@ -2,7 +2,7 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// A record that is there no more.
+/// A record that no longer exists.
 struct GoneRecord: Hashable {
     /// The name of its type.
     let type: String
@@ -20,7 +20,7 @@ struct GoneRecord: Hashable {
     var record: RecordName { RecordName(type: type, name: name) }
 }
 
-/// What the delete rules say about the records that refer to records that are gone, directly and over any number of steps.
+/// Finds what the delete rules demand of records that refer to deleted records, directly or through other records.
 struct DeletionConsequences {
     /// A row of a record type.
     struct RowID: Hashable {
@@ -45,7 +45,7 @@ struct DeletionConsequences {
         let row: Int64
         let name: String
         let zone: Int64
-        /// By the places of the fields: the value, and the canonical names in it that are gone.
+        /// By the index of the field: the value, and the canonical names in it that are gone.
         var fields: [Int: (value: FieldValue, gone: Set<String>)]
     }
 
@@ -60,10 +60,10 @@ struct DeletionConsequences {
     private let db: Database
     private let scope: StoreScope
     private let referrers: [String: [(type: StoredType, relationship: StoredRelationship)]]
-    /// For each record that is gone, or would be, the record with which it goes; `nil` for those that were given.
+    /// For each deleted record, the record with which it is deleted; `nil` for the given records.
     private var causes: [GoneRecord: GoneRecord?] = [:]
     private var doomed: Set<RowID> = []
-    /// In the order in which they were found: owners first.
+    /// In the order in which they were found, owners first.
     private(set) var cascades: [Cascade] = []
     private var allLosses: [RowID: Loss] = [:]
     private var allDenials: [Denial] = []
@@ -92,7 +92,7 @@ struct DeletionConsequences {
         while !frontier.isEmpty { frontier = try step(from: frontier) }
     }
 
-    /// The record that was given and with which another goes.
+    /// Returns the given record with which another one is deleted.
     func root(of record: GoneRecord) -> GoneRecord {
         var record = record
         while let cause = causes[record] ?? nil { record = cause }

@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// Records that have become one with another of their unique key, in one transaction.
+/// The records that were merged into another record with their unique key, in one transaction.
 struct RecordReplacements {
     private struct Place: Hashable {
         let type: String
@@ -16,7 +16,8 @@ struct RecordReplacements {
     private struct Replacement {
         /// The name of the record that is gone, as it was spelled.
         let name: String
-        /// The name of the record that stayed. It may have gone the same way afterwards. The lower name stays, so there are no cycles.
+        /// The name of the record that stays. That may be merged into another one later. The lower name stays, so there are no
+        /// cycles.
         var other: String
     }
 
@@ -35,13 +36,13 @@ struct RecordReplacements {
         pending.append(place)
     }
 
-    /// Whether a record that is gone has become one with another.
+    /// Returns whether a deleted record was merged into another one.
     func contains(_ record: GoneRecord) -> Bool {
         guard gone.contains(record.record) else { return false }
         return record.zone.map { all[Place(record.type, record.name, $0)] != nil } ?? true
     }
 
-    /// By the records that are gone, the names of those that they are now.
+    /// For each record that was merged, the name of the record that it is part of now.
     ///
     /// - Complexity: O(n).
     var names: [RecordName: String] {
@@ -50,15 +51,15 @@ struct RecordReplacements {
             all.map { (RecordName(type: $0.type, name: $1.name), copy.lastName(of: $0)) }, uniquingKeysWith: { $1 })
     }
 
-    /// Records of one type in one zone that are gone, and whose references are still to follow.
+    /// Merged records of one type and zone whose references have not been redirected yet.
     struct Group {
         let type: String
         let zone: Int64
-        /// By canonical names, the names of the records that they are now.
+        /// By canonical name, the names of the records that they are part of now.
         let names: [String: String]
     }
 
-    /// Returns what is still to follow, by type and zone, and forgets that it is.
+    /// Returns the merged records whose references have to be redirected, by type and zone, and forgets them.
     ///
     /// - Complexity: O(n log n).
     mutating func takePending() -> [Group] {
@@ -74,7 +75,7 @@ struct RecordReplacements {
             }
     }
 
-    /// The name at the end of the chain. The chain is short for the next one who asks.
+    /// Returns the name at the end of the chain, and shortens the chain for the next call.
     private mutating func lastName(of place: Place) -> String {
         var (passed, next): ([Place], Place) = ([], place)
         var last = all[place]?.other ?? place.name

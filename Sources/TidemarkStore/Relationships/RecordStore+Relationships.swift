@@ -3,19 +3,21 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// Keeps relationships where devices have met: applies the delete rules to what others have deleted, and has what they have added
-    /// follow its owner. For a zone of a private store, once all its zones have been fetched to their ends.
+    /// Resolves relationships after changes from the cloud: it applies the delete rules to records that others have deleted, and
+    /// moves added records to the zone of their owner. It works on a zone of a private store, after all zones have been fetched
+    /// to their ends.
     ///
-    /// What is done here are edits like those of a program, and they are sent. All devices do the same, whichever hears of what first:
-    /// - A record that goes with what is deleted is deleted, and what refers by ``DeleteRule/nullify`` loses the reference; also what has come
-    ///   after the deletion and did not know of it.
-    /// - Where a record denies the deletion, the deleted record comes back as it was, with its owners.
-    /// - References to a record that has become one with another of its unique key follow to that one.
-    /// - What belongs to a shared record, and is in no share, moves into the share's zone.
+    /// The outcomes are edits like those of a program, and are sent. All devices reach the same outcome, in whatever order they
+    /// hear of the changes:
+    /// - A record that goes with a deleted record is deleted. A record that refers to it by ``DeleteRule/nullify`` loses the
+    ///   reference. That holds for records that came after the deletion, too.
+    /// - If a record denies the deletion, the deleted record is made again as it was, with its owners.
+    /// - References to a record that was merged with another of its unique key are redirected to that one.
+    /// - A record that belongs to a shared record, and is in no share, moves into the zone of the share.
     ///
-    /// The devices of participants leave this to those of the owner: what is gone from a share may be elsewhere.
+    /// Participants' devices leave this to the owner's: a record that has left a share may exist elsewhere.
     ///
-    /// The log of conflicts has an entry for each record. Calls that come to nothing write nothing but how far they have looked.
+    /// The log of conflicts has an entry for each record. A call that changes nothing writes only how far it has looked.
     ///
     /// - Returns: Whether there may be something to send.
     /// - Complexity: Without relationships O(1); else O(n) in the changes since the last call.
@@ -24,7 +26,7 @@ extension RecordStore {
         let round = importRound
         let author = TransactionAuthor("relationships", origin: .save, role: .sync)
         let what = "keep the relationships of what has come"
-        // Moves between zones are no part of the first transaction, which can be undone.
+        // Moves between zones are not part of the first transaction, so that it can be undone.
         let ruled: (seen: RelationshipResolution.Seen, hasWritten: Bool)? = try transact(what, author: author) { transaction in
             guard try StoreZone.isThere(transaction.db, id: zone) else { return nil }
             let resolution = RelationshipResolution(transaction: transaction, zone: zone, round: round)
@@ -51,10 +53,10 @@ extension RecordStore {
     }
 }
 
-/// Keeps the relationships of what has come from the cloud in one zone.
+/// Resolves the relationships of changes that have come from the cloud in one zone.
 ///
-/// Its statements begin with the changes that are looked at: `CROSS JOIN` and `+` keep SQLite from beginning with all rows of a type, all of a
-/// zone, or all deletions that history has.
+/// Its SQL begins with the changes to look at. `CROSS JOIN` and `+` keep SQLite from beginning with all rows of a type or zone,
+/// or all deletions in history.
 private struct RelationshipResolution {
     let transaction: StoreTransaction
     let zone: Int64
@@ -69,14 +71,14 @@ private struct RelationshipResolution {
     private static let isSaved =
         "(SELECT t.origin FROM tide_transactions t WHERE t.id = c.transaction_id) = '\(HistoryOrigin.save.rawValue)'"
 
-    /// The round of imports: what was deleted since it began may have moved to a zone that was fetched before.
+    /// The round of imports. A record that was deleted since its beginning may have moved to a zone that was fetched before.
     private let round: ImportRound
 
     init(transaction: StoreTransaction, zone: Int64, round: ImportRound) {
         (self.transaction, self.zone, self.round) = (transaction, zone, round)
     }
 
-    /// What was looked at.
+    /// The changes that were looked at.
     struct Seen {
         var changes: Range<Int64>
         /// Whether some changes have to be read again, because versions from the cloud are deferred.
@@ -93,7 +95,7 @@ private struct RelationshipResolution {
         return seen
     }
 
-    /// Notes what was looked at, and need not be looked at again.
+    /// Records the changes that need not be looked at again.
     func note(_ seen: Seen) throws {
         guard !seen.hasDeferred else { return }
         let old = try SyncState(db, zone: zone)
@@ -105,7 +107,8 @@ private struct RelationshipResolution {
 
     // Deletions
 
-    /// Applies the delete rules. A record whose version from the cloud is deferred is not a deleted one, nor is one that may have moved.
+    /// Applies the delete rules. A record with a deferred version from the cloud does not count as deleted, nor does one that may
+    /// have moved.
     private func applyRules(_ seen: inout Seen) throws {
         let changes = seen.changes
         let here = "coalesce(c.zone, \(StoreFormat.defaultZone)) = \(zone) AND \(Self.isFromCloud)"
@@ -134,7 +137,7 @@ private struct RelationshipResolution {
         }
     }
 
-    /// Whether another device's deletion of a record came after the round of imports began, in any zone.
+    /// Returns whether another device's deletion of a record, in any zone, came after the beginning of the round of imports.
     private func mayHaveMoved(_ record: GoneRecord) throws -> Bool {
         guard let last = round.lastChange, try transaction.hasSeveralZones else { return false }
         if round.deleted.contains(record.name) { return true }
@@ -145,15 +148,15 @@ private struct RelationshipResolution {
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [deletion.change]) ?? false
     }
 
-    /// Whether the cloud has a version of the record that waits to be applied, in whatever zone.
+    /// Returns whether a version of the record from the cloud waits to be applied, in any zone.
     private func isDeferred(_ record: GoneRecord) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone IN (SELECT id FROM tide_zones) AND name IN (?, ?, ?))"
         let names = [record.name, record.name.lowercased(), record.name.uppercased()]
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: StatementArguments(names)) ?? true
     }
 
-    /// Records that were deleted earlier, and to which changes refer that did not know of it: those from the cloud, and references that a
-    /// program here has saved since. What an undo or an import brings back is wanted.
+    /// Returns records that were deleted earlier, and to which changes refer that did not know of the deletion: changes from the
+    /// cloud, and references that a program has saved here since. A reference that comes from an undo or an import is deliberate.
     private func deletedBefore(_ changes: Range<Int64>) throws -> Set<GoneRecord> {
         var (gone, known): (Set<GoneRecord>, Set<GoneRecord>) = ([], [])
         for type in types {
@@ -189,7 +192,7 @@ private struct RelationshipResolution {
         return gone
     }
 
-    /// The last deletion of a record that history has: the change and the row.
+    /// Returns the last deletion of a record in history: the change, the row and the zone.
     private func deletion(of record: GoneRecord, _ type: StoredType) throws -> (change: Int64, row: Int64, zone: Int64)? {
         let keys = RecordKey.all(name: record.name)
         let sql = """
@@ -203,7 +206,7 @@ private struct RelationshipResolution {
         }
     }
 
-    /// The values that a record had before its last deletion; `nil` where history does not have them whole.
+    /// Returns the values that a record had before its last deletion; `nil` where history does not have all of them.
     private func valuesBeforeDeletion(
         of record: GoneRecord, _ type: StoredType
     ) throws -> (name: String, zone: Int64, values: [String: FieldValue])? {
@@ -216,8 +219,8 @@ private struct RelationshipResolution {
         return (history.name, deletion.zone, values)
     }
 
-    /// Makes a record again that others have deleted, and its owners. Returns those that are there again, the record among them, whether
-    /// or not it could be made.
+    /// Makes a record that others have deleted again, with its owners. Returns these records, including the given one even if it
+    /// could not be made.
     private func restore(_ record: GoneRecord) throws -> [GoneRecord] {
         var (next, done): (GoneRecord?, [GoneRecord]) = (record, [])
         while let record = next, !done.contains(record) {
@@ -239,7 +242,7 @@ private struct RelationshipResolution {
         return done
     }
 
-    /// Has references follow a record that has become one with another of its unique key. Returns whether it has.
+    /// Redirects references to a record that was merged with another of its unique key. Returns whether it was.
     private func redirect(_ record: GoneRecord) throws -> Bool {
         guard let type = transaction.type(named: record.type), !type.uniqueKeys.isEmpty,
             let before = try valuesBeforeDeletion(of: record, type)
@@ -266,14 +269,14 @@ private struct RelationshipResolution {
 
     // Owners
 
-    /// Moves what belongs to a shared record, and is in no share, into the zone of the record.
+    /// Moves records that belong to a shared record, and are in no share, into its zone.
     func followSharedOwners(_ changes: Range<Int64>) throws {
         guard !changes.isEmpty, try transaction.hasSeveralZones else { return }
         let shared = Set(try StoredShares(db).rows().map(\.zone))
         guard !shared.isEmpty else { return }
         for type in types {
             if let owner = type.owner, let target = transaction.type(named: owner.target), !shared.contains(zone) {
-                // Records that have come, and are in no share.
+                // Records that have come and are in no share.
                 for (row, name) in try come(changes, type, column: owner.field.column) {
                     guard let name, let found = try transaction.find(name, type: target), shared.contains(found.zone) else {
                         continue
@@ -289,7 +292,7 @@ private struct RelationshipResolution {
         }
     }
 
-    /// The rows of a type in the zone that have come, with a column of theirs.
+    /// Returns the rows of a type that have come in the zone, each with one of its columns.
     private func come(_ changes: Range<Int64>, _ type: StoredType, column: String?) throws -> [(row: Int64, name: String?)] {
         let sql = """
             SELECT DISTINCT r._id, \(column.map { "r.\"\($0)\"" } ?? "NULL") FROM tide_changes c

@@ -2,7 +2,7 @@ package import GRDB
 package import TidemarkModel
 import TidemarkSQLite
 
-/// Looks for references that a relationship does not allow.
+/// Finds references that a relationship does not allow.
 package enum RelationshipScan {
     /// A record whose reference is wrong.
     package struct Broken: Hashable, Sendable {
@@ -10,7 +10,7 @@ package enum RelationshipScan {
         package enum Reason: Hashable, Sendable {
             /// The record that it refers to is not there.
             case targetMissing
-            /// The record that owns it is shared, and it is not in the share.
+            /// The record's owner is shared, and the record is not in its share.
             case notInShareOfOwner
         }
 
@@ -21,12 +21,14 @@ package enum RelationshipScan {
         package let reason: Reason
     }
 
-    /// The records of a type whose declared references are wrong. In a shared store none are: what is not shared is not there.
+    /// Returns the records of a type with wrong declared references. A shared store has none: records that are not shared are
+    /// missing there.
     ///
-    /// A weak reference of a record that is or has been in another zone may lack its record: a participant of a share may refer to records of
-    /// its own, which the owner never sees. Such a reference stays with a record that leaves the share, and counts again when it comes back.
+    /// A weak reference of a record that is or was in another zone may lead nowhere: a participant of a share may refer to
+    /// records of their own, which the owner never sees. Such a reference stays with a record that leaves the share, and leads to
+    /// its record again when the record comes back.
     ///
-    /// - Parameter limit: How many are wanted at the most.
+    /// - Parameter limit: The most records to return.
     /// - Complexity: A look-up for each reference.
     package static func broken(
         _ db: Database, type: StoredType, among types: [StoredType], scope: StoreScope, limit: Int = 20
@@ -70,14 +72,14 @@ package enum RelationshipScan {
         return found
     }
 
-    /// Whether a record has been moved between zones, by the times of its edits.
+    /// Returns whether a record was moved between zones, by the times of its edits.
     private static func hasMoved(_ edited: String?) -> Bool {
         edited.map { EditTimes($0).fields[EditTimes.move] != nil } ?? false
     }
 }
 
 extension RelationshipScan.Broken {
-    /// What is wrong, as a sentence for a person.
+    /// The problem as a sentence for people.
     package var message: String {
         let (own, other) = ("\(record.type) \(record.name)", "\(target.type) \(target.name)")
         switch reason {

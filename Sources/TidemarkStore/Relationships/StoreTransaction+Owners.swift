@@ -2,9 +2,10 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Keeps what is owned in the zone of its owner.
+/// Keeps owned records in the zone of their owner.
 extension StoreTransaction {
-    /// The edits of which each new record goes into the zone of its owner, unless a zone is given. An owner may be among the edits.
+    /// Returns edits in which each new record without a given zone goes into the zone of its owner. The owner may be one of the
+    /// edits.
     ///
     /// - Complexity: With one zone O(1); else two look-ups for each record that has an owner.
     func placedWithOwners(_ edits: [RecordEdit]) throws -> [RecordEdit] {
@@ -21,11 +22,11 @@ extension StoreTransaction {
         }
     }
 
-    /// The zone of the record that owns an edited record; `nil` where it has no owner, or the owner is not there.
+    /// Returns the zone of an edited record's owner; `nil` where it has no owner, or the owner does not exist.
     ///
     /// - Parameters:
     ///   - others: The edits that are saved together, by their records: an owner may be among them.
-    ///   - known: What was found for these edits: a chain of owners is followed once.
+    ///   - known: The results for these edits, so that a chain of owners is followed only once.
     private func zoneOfOwner(
         _ edit: RecordEdit, among others: [RecordName: RecordEdit], known: inout [RecordName: Int64?]
     ) throws -> Int64? {
@@ -37,7 +38,7 @@ extension StoreTransaction {
                 break
             }
             passed.append(edit.record)
-            // Owners in a circle have none that is there.
+            // Owners in a circle don't lead to an existing one.
             known[edit.record] = .some(nil)
             guard let owner = type(named: edit.record.type)?.owner, case .reference(let name)? = edit.values?[owner.field.name]
             else { break }
@@ -56,7 +57,8 @@ extension StoreTransaction {
         return zone
     }
 
-    /// Moves records into the zones of their owners, with all that they own: those that changes have inserted, or given another owner.
+    /// Moves records that changes have inserted or given another owner into the zones of their owners, with everything that they
+    /// own.
     ///
     /// - Throws: ``StoreError`` `invalid` in a shared store, where records don't move between zones.
     /// - Complexity: With one zone O(1); else a look-up for each of these records.
@@ -90,15 +92,15 @@ extension StoreTransaction {
             }
         }
         guard nextChange > changes.upperBound else { return }
-        // Where they are now, they may agree with others in a unique key.
+        // In their new zone, they may agree with other records in a unique key.
         for type in connection.types where !type.uniqueKeys.isEmpty {
             try mergeUniqueKeys(of: type, changes: changes.upperBound..<nextChange, .mergeByPropertyObjectTrump)
         }
     }
 
-    /// Moves a record and all that it owns into a zone.
+    /// Moves a record and everything that it owns into a zone.
     ///
-    /// - Parameter isFree: Whether a record may leave its zone; what may not stays with all that it owns.
+    /// - Parameter isFree: Returns whether a record may leave a zone. A record that may not stays, with everything that it owns.
     func move(_ row: Int64, type: StoredType, withOwnedTo zone: Int64, from isFree: (Int64) throws -> Bool = { _ in true }) throws
     {
         var open = [(type: type, row: row)]
@@ -114,7 +116,7 @@ extension StoreTransaction {
         }
     }
 
-    /// The records that a record owns.
+    /// Returns the records that a record owns.
     func owned(by name: String, _ type: StoredType) throws -> [(type: StoredType, row: Int64, zone: Int64)] {
         try connection.types.flatMap { other -> [(type: StoredType, row: Int64, zone: Int64)] in
             guard let owner = other.owner, owner.target == type.name else { return [] }

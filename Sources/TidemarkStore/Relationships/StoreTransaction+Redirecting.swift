@@ -1,10 +1,10 @@
 import TidemarkModel
 import TidemarkSQLite
 
-/// Has references follow records that have become one with another of their unique key.
+/// Redirects references to records that were merged with another of their unique key.
 extension StoreTransaction {
-    /// Has references to records that have become one with another name that one. A unique key may contain the reference, so that other
-    /// records become one by it: then theirs follow, too.
+    /// Redirects references to merged records. A unique key may contain such a reference, so other records may be merged because
+    /// of it. Then references to these are redirected, too.
     ///
     /// - Complexity: A search in each reference field for all of these records together.
     func redirectReferences() throws {
@@ -15,16 +15,16 @@ extension StoreTransaction {
         }
     }
 
-    /// - Parameter group: The records. In a shared store only references in their zone count.
+    /// - Parameter group: The merged records. In a shared store only references in their zone count.
     func redirectReferences(_ group: RecordReplacements.Group) throws {
-        // The owner's devices change what others share, and it comes from the cloud.
+        // The owner's devices change shared records, and the changes come from the cloud.
         guard !(isFromCloud && connection.scope == .shared) else { return }
         let permissions = try permissions.get()
         let gone = Set(group.names.keys)
         for type in connection.types {
             var changes: [DeletionConsequences.RowID: ReferenceChange] = [:]
             for field in type.fields where field.type.scalar == .reference {
-                // A field without a declaration may refer to any type: a name is unique among all of them.
+                // A field without a declared relationship may refer to any type: names are unique among all types.
                 if let declared = type.relationships.first(where: { $0.field == field }), declared.target != group.type {
                     continue
                 }

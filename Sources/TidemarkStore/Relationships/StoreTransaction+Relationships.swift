@@ -2,18 +2,19 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Keeps relationships while a program writes.
+/// Enforces relationships while a program writes.
 extension StoreTransaction {
-    /// Applies the delete rules to what this transaction has deleted, and has new records follow their owners.
+    /// Applies the delete rules to records that this transaction has deleted, and moves new records to the zones of their owners.
     ///
-    /// What the cloud has deleted is resolved when a zone has been fetched to its end (``RecordStore/resolveRelationships(zone:)``).
+    /// Deletions from the cloud are resolved after their zone was fetched to its end
+    /// (``RecordStore/resolveRelationships(zone:)``).
     ///
-    /// - Returns: The records that were deleted with what they refer to.
-    /// - Throws: `DeletionDenied` where a rule or a permission forbids it; then nothing of the transaction may be written.
+    /// - Returns: The records that were deleted with a record that they refer to.
+    /// - Throws: `DeletionDenied` where a rule or a permission forbids it. The transaction must not be committed then.
     /// - Complexity: Without relationships O(1). Else a look-up for each deleted record in each relationship to its type.
     @discardableResult
     func enforceRelationships() throws -> [RecordName] {
-        // What the caller tells of this transaction has them.
+        // The caller's report of this transaction includes the redirected references.
         try redirectReferences()
         let types = connection.types
         guard !leavesRelationships, nextChange > firstChange, types.contains(where: { !$0.relationships.isEmpty }) else {
@@ -21,8 +22,8 @@ extension StoreTransaction {
         }
         try followOwners(in: firstChange..<nextChange)
         try redirectReferences()
-        // A record that has become one with another is none that was deleted. What can't be redirected, because it is damaged or may not be
-        // changed, keeps its reference.
+        // A record that was merged with another one does not count as deleted. A reference that can't be redirected, because its
+        // record is damaged or may not be changed, stays.
         let gone = try deletedTargets(in: firstChange..<nextChange).filter { !replacements.contains($0) }
         guard !gone.isEmpty else { return [] }
         let found = try DeletionConsequences(of: gone, db, types: types, scope: connection.scope)
@@ -42,7 +43,8 @@ extension StoreTransaction {
         return found.cascades.map(\.record)
     }
 
-    /// Deletes what goes with what is gone, and removes the references of what stays. A damaged record keeps its reference.
+    /// Deletes records that go with deleted ones, and removes references from records that stay. A damaged record keeps its
+    /// references.
     func apply(_ found: DeletionConsequences) throws {
         for (_, rows) in Dictionary(grouping: found.cascades, by: \.type.id).sorted(by: { $0.key < $1.key }) {
             try delete(rows.map(\.row).sorted(), type: rows[0].type)
@@ -66,7 +68,7 @@ extension StoreTransaction {
         let values: [(field: Int, value: FieldValue?)]
     }
 
-    /// Writes references. Damaged records are passed over: nobody knows what they refer to.
+    /// Writes references. Damaged records are left out, since their references are unknown.
     func change(_ changes: [ReferenceChange], uniquePolicy: MergePolicy? = nil) throws {
         struct Place: Hashable {
             let type: Int64
@@ -86,14 +88,14 @@ extension StoreTransaction {
         }
     }
 
-    /// The records deleted by some changes to whose types there are relationships, and that are not there again.
+    /// Returns the records that some changes have deleted, that have not been made again, and to whose types relationships lead.
     ///
     /// - Parameter condition: SQL for further conditions on the change `c`.
     func deletedTargets(in changes: Range<Int64>, _ condition: String = "TRUE") throws -> [GoneRecord] {
         let targets = DeletionConsequences.targets(of: connection.types)
         var gone: [GoneRecord] = []
         for type in connection.types where targets.contains(type.name) {
-            // +: SQLite would begin with all deletions of the type that history has.
+            // The `+` keeps SQLite from beginning with all deletions of the type in history.
             let sql = """
                 SELECT c.key, coalesce(c.zone, \(StoreFormat.defaultZone)) FROM tide_changes c
                 WHERE c.id >= ?1 AND c.id < ?2 AND c.kind = \(ChangeKind.delete.rawValue) AND +c.type_id = ?3 AND \(condition)
@@ -106,7 +108,7 @@ extension StoreTransaction {
                     throw StoreError(.corrupt, "tide_changes has a deletion whose key cannot be one")
                 }
                 let zone: Int64? = try connection.scope == .shared ? row.decode(Int64.self, atIndex: 1) : nil
-                // It may have moved into another zone, or have been made again.
+                // It may have moved into another zone, or been made again.
                 guard try find(key.name, type: type, zone: zone) == nil else { continue }
                 gone.append(GoneRecord(type: type.name, name: key.name, zone: zone))
             }

@@ -56,7 +56,8 @@ extension StoredType {
     /// The relationship to the record that owns a record; `nil` where records of the type have no owner.
     var owner: StoredRelationship? { relationships.first(where: \.isOwning) }
 
-    /// Declares relationships. They are the store's own, and no part of the cloud's schema: they can be declared in production, too.
+    /// Declares relationships. They belong to the store and not to the cloud's schema, so they can be declared in production,
+    /// too.
     ///
     /// - Parameter declared: By field; `nil` for a field that has none. Fields that the type lacks are passed over.
     /// - Throws: ``StoreError`` `schema` for a field that is no reference, a list that owns, and a second owner.
@@ -84,7 +85,7 @@ extension StoredType {
             try Self.checkIdentifier(relationship.target, what: "the target of a relationship")
             known[name] = relationship
         }
-        // A field that the type knows no more, as a former name, owns nothing beside the present one.
+        // A field that the program no longer declares, such as a former name, is no owner beside the present one.
         if declared.values.contains(where: { $0?.isOwning == true }) {
             for (name, it) in known where it.isOwning && declared[name] == nil {
                 known[name] = RelationshipSchema(field: name, target: it.target, isOwning: false, deleteRule: it.deleteRule)
@@ -108,7 +109,7 @@ extension StoredType {
                 arguments: [id, name, it.target, it.isOwning, it.deleteRule.rawValue])
         }
         try Self.raiseGeneration(db)
-        // What others deleted before there were rules stays as it is.
+        // Deletions by others from before the first rule stay as they are.
         let last = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes") ?? 0
         for zone in try StoreZone.fetchAll(db) {
             let old = try SyncState(db, zone: zone.id)
@@ -132,9 +133,10 @@ extension FieldValue {
         }
     }
 
-    /// The value with other references; `nil` where a reference has none any more.
+    /// Returns the value with other references; `nil` for a reference that is removed.
     ///
-    /// - Parameter change: Returns the name that replaces a name; `nil` to remove it. A list names no record twice because of it.
+    /// - Parameter change: Returns the name that replaces a name; `nil` to remove it. A list does not name a record twice because
+    ///   of it.
     func replacingReferences(_ change: (String) -> String?) -> FieldValue? {
         switch self {
         case .reference(let name): return change(name).map { .reference($0) }

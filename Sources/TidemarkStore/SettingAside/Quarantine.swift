@@ -3,14 +3,14 @@ import GRDB
 public import TidemarkModel
 public import TidemarkSQLite
 
-/// Records that were set aside when their account went, or another one came: a whole container of its own, in the container's folder
-/// `quarantine`.
+/// Records that were set aside when their account signed out, or another one signed in. They are a container of their own, in the
+/// container's folder `quarantine`.
 public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     /// Names the quarantine in its container.
     public let id: UUID
     /// Microseconds since 1970 UTC.
     public let time: Int64
-    /// The account's name in the cloud container; `nil` of records that belonged to none.
+    /// The account's name in the cloud container; `nil` for records that belonged to no account.
     public let user: String?
     /// Why the records were set aside, in a few words for people.
     public let reason: String
@@ -22,10 +22,10 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
     private let store: Int?
     private let refusals: Int?
 
-    /// The store that they were in, and go back to.
+    /// The store that the records were in, and to which they go back.
     public var scope: StoreScope { store.flatMap { StoreScope(rawValue: $0) } ?? .private }
 
-    /// Saves among it that a cloud has refused.
+    /// The number of saves in it that a cloud has refused.
     public var refused: Int { refusals ?? 0 }
 
     init(
@@ -47,7 +47,7 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
         url.appendingPathComponent("\(Self.folder)/\(id.uuidString.lowercased())", isDirectory: true)
     }
 
-    /// Makes the folder for it.
+    /// Makes the folder of the quarantine.
     package func makePlace(below url: URL) throws(StoreError) -> URL {
         let place = place(below: url)
         try Folder.make(place.deletingLastPathComponent(), mode: 0o700)
@@ -67,13 +67,13 @@ public struct Quarantine: Hashable, Sendable, Codable, Identifiable {
 }
 
 extension ContainerDirectory {
-    /// What was set aside, oldest first.
+    /// Returns the quarantines, oldest first.
     public func quarantines() throws(StoreError) -> [Quarantine] {
         let folder = url.appendingPathComponent(Quarantine.folder, isDirectory: true)
         var found: [Quarantine] = []
         for entry in try Folder.entriesIfPresent(at: folder) where entry.kind == .folder {
             let file = folder.appendingPathComponent("\(entry.name)/\(Quarantine.description)")
-            // Without a description it is one that was being made.
+            // A folder without a description was never finished.
             guard let data = try DurableFile.data(of: file), let it = try? JSONDecoder().decode(Quarantine.self, from: data),
                 it.id.uuidString.lowercased() == entry.name
             else { continue }
@@ -82,7 +82,7 @@ extension ContainerDirectory {
         return found.sorted { ($0.time, $0.id.uuidString) < ($1.time, $1.id.uuidString) }
     }
 
-    /// The one of an identifier, or of its beginning.
+    /// Returns the quarantine of an identifier, or of the beginning of one.
     ///
     /// - Throws: ``StoreError`` `notFound`.
     public func quarantine(_ id: String) throws(StoreError) -> Quarantine {
@@ -96,7 +96,7 @@ extension ContainerDirectory {
         return one
     }
 
-    /// Removes what was set aside, for good.
+    /// Deletes a quarantine permanently.
     public func discard(_ quarantine: Quarantine) throws(StoreError) {
         let place = quarantine.place(in: self)
         do {
@@ -108,9 +108,9 @@ extension ContainerDirectory {
 }
 
 extension Quarantine {
-    /// Removes the folder of one, also of one that is not whole.
+    /// Removes the folder of a quarantine, even of an unfinished one.
     static func remove(_ place: URL) throws {
-        // Without its description it is nothing that could be restored by halves.
+        // The description goes first, so that a half-removed quarantine can't be restored.
         try DurableFile.remove(description, in: place)
         let container = place.appendingPathComponent(records, isDirectory: true)
         if FileManager.default.fileExists(atPath: container.path) {
@@ -121,7 +121,7 @@ extension Quarantine {
         try ContainerContents.removeIfEmpty(place)
     }
 
-    /// Removes all of a container's.
+    /// Removes all quarantines of a container.
     static func removeAll(in url: URL) throws {
         let all = url.appendingPathComponent(folder, isDirectory: true)
         for entry in try Folder.entriesIfPresent(at: all) where entry.kind == .folder && UUID(uuidString: entry.name) != nil {

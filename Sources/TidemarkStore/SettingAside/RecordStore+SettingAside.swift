@@ -4,14 +4,14 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// Whether nothing was ever saved here.
+    /// Returns whether nothing was ever saved here.
     package func isUnused() throws(StoreError) -> Bool {
         try connection.read("look for changes") { db in
             try !(Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM tide_transactions)") ?? false)
         }
     }
 
-    /// Whether there is any record.
+    /// Returns whether the store has any record.
     package func hasRecords() throws(StoreError) -> Bool {
         try connection.read("look for records") { db in
             try connection.refreshSchema(db)
@@ -22,10 +22,10 @@ extension RecordStore {
         }
     }
 
-    /// Sets all records aside, and what was refused, whole and durable, and empties the store.
+    /// Sets all records and refused saves aside, whole and durable, and empties the store.
     ///
-    /// - Parameter copy: Makes the container of the records, while nothing is committed to this one.
-    /// - Returns: `nil` when there was nothing.
+    /// - Parameter copy: Makes the container of the quarantine. Nothing is committed to this store meanwhile.
+    /// - Returns: `nil` when there was nothing to set aside.
     @discardableResult
     package func setAside(reason: String, copy: (Quarantine) throws -> Void) throws(StoreError) -> Quarantine? {
         let quarantine: Quarantine? = try connection.locked("set the records aside") { db in
@@ -47,8 +47,8 @@ extension RecordStore {
         return quarantine
     }
 
-    /// Removes assets that no record names any more, unless a process ingests files: then they stay, and a verification reports them.
-    /// Removes this store's assets on their way, too. The container's other store may be fetching its own.
+    /// Removes assets that no record names any more, unless a process ingests files. Then they stay, and a verification reports
+    /// them. Also removes this store's unfinished downloads. The container's other store may be fetching its own.
     private func removeUnnamedAssets() throws(StoreError) {
         let downloads = container.url.appendingPathComponent(ContainerContents.downloads, isDirectory: true)
         if FileManager.default.fileExists(atPath: downloads.path) {
@@ -69,9 +69,9 @@ extension RecordStore {
         }
     }
 
-    /// Deletes all records, their history, and what is known of the cloud. Nobody is told of it but those who observe the store.
+    /// Deletes all records, their history, and what is known of the cloud. Only observers of this store hear of it.
     ///
-    /// - Parameter change: What is remembered of the cloud from then on.
+    /// - Parameter change: Sets what is remembered of the cloud afterwards.
     package func wipe(_ change: (inout SyncState) -> Void = { _ in }) throws(StoreError) {
         try connection.locked("empty the store") { db in
             try connection.refreshSchema(db)
@@ -84,12 +84,12 @@ extension RecordStore {
         try removeUnnamedAssets()
     }
 
-    /// Empties the store; where it has changes that no cloud has, it is set aside before, whole and durable, in the same transaction.
+    /// Empties the store. If it has changes that no cloud has, it is set aside first, whole and durable, in the same transaction.
     ///
     /// - Parameters:
-    ///   - copy: As that of ``setAside(reason:copy:)``.
-    ///   - change: What is remembered of the cloud from then on.
-    /// - Returns: How many changes were not sent, and where they are.
+    ///   - copy: As in ``setAside(reason:copy:)``.
+    ///   - change: Sets what is remembered of the cloud afterwards.
+    /// - Returns: The number of unsent changes, and the quarantine that has them.
     package func setAsideUnsent(
         reason: String, copy: (Quarantine) throws -> Void, then change: (inout SyncState) -> Void
     ) throws(StoreError) -> (quarantine: Quarantine?, pending: Int) {
@@ -142,7 +142,7 @@ extension RecordStore {
                 UPDATE tide_meta SET value = 1 WHERE key IN ('first_transaction', 'first_change', 'cleaned_change');
                 UPDATE tide_meta SET value = value + 1 WHERE key = 'schema_generation'
                 """)
-        // Tokens of the history that was there are to expire.
+        // The tokens of the former history expire.
         try db.execute(sql: "UPDATE tide_meta SET value = ? WHERE key = 'history_identity'", arguments: [UUID().uuidString])
         for type in connection.types { try db.notifyChanges(in: Table(type.table)) }
     }

@@ -4,18 +4,18 @@ package import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// What came of ``moveGraph(of:to:author:)``.
+    /// The result of ``moveGraph(of:to:author:)``.
     package enum GraphMove: Hashable, Sendable {
-        /// Those that were elsewhere before.
+        /// The records that were in other zones before.
         case moved([RecordName])
-        /// One of them is in another zone that is shared: nothing has moved.
+        /// A record is in another shared zone, and nothing was moved.
         case taken(PlacedRecord)
     }
 
-    /// Has records and all that hang on them go on in another zone of a private store, in one transaction: what is pending of them goes along.
-    /// What is in another share stays there.
+    /// Moves records, and everything that hangs on them, to another zone of a private store, in one transaction. Their pending
+    /// changes move with them. Records in another share stay there.
     ///
-    /// The cloud gets them as new ones there, and is told of their deletion where they were when it has them. Here they are the same
+    /// The cloud gets them as new records there, and their deletion in the zones where it had them. Here they are the same
     /// records.
     ///
     /// - Throws: ``StoreError`` `notFound` for one of the records that is not there; `invalid` where the store is not private, or has no
@@ -41,11 +41,11 @@ extension RecordStore {
 }
 
 extension StoreTransaction {
-    /// Moves records; returns those that were elsewhere.
+    /// Moves records. Returns those that were in other zones.
     fileprivate func move(_ records: [RecordName], to zone: Int64) throws -> [RecordName] {
         guard try StoreZone.fetch(db, id: zone) != nil else { throw StoreError(.invalid, "the store has no zone \(zone)") }
         let moved = try records.filter { try move($0, to: zone) }
-        // Where they are now, they may agree with others in a unique key.
+        // In their new zone, they may agree with other records in a unique key.
         let changes = firstChange..<nextChange
         for type in connection.types where !type.uniqueKeys.isEmpty {
             try mergeUniqueKeys(of: type, changes: changes, .mergeByPropertyObjectTrump)
@@ -53,7 +53,7 @@ extension StoreTransaction {
         return moved
     }
 
-    /// Whether it has moved.
+    /// Returns whether the record was moved.
     fileprivate func move(_ record: RecordName, to zone: Int64) throws -> Bool {
         guard let type = type(named: record.type), let found = try find(record.name, type: type), found.zone != zone,
             let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [found.row])
@@ -63,10 +63,10 @@ extension StoreTransaction {
         return true
     }
 
-    /// When fields were edited, and that the record is moved now.
+    /// Returns the times of a row's edits, with the present time as that of its move.
     func noted(moveOf edited: String?) -> String {
         var times = edited.map { RowTimes($0) } ?? RowTimes(cloud: EditTimes())
-        // A move counts for more than the one that it knows of, by whatever clock that was.
+        // The move counts as later than any earlier one, whatever clock that had.
         let after = times.here.fields[EditTimes.move].map { $0.microseconds.addingReportingOverflow(1) }
         let time = max(time, after.map { $0.overflow ? .max : $0.partialValue } ?? .min)
         times.set(EditTime(microseconds: time, device: connection.identity.device.uuidString), of: EditTimes.move)

@@ -4,9 +4,9 @@ package import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Where records of a type are: read page by page, the rest of each record left where it is.
+/// Reads page by page in which zones the records of a type are, and nothing else of them.
 ///
-/// To be used on the queue of the database, within the transaction in which it was begun; a snapshot's lasts.
+/// Use it on the queue of the database, in the transaction in which it was made. The transaction of a snapshot lasts.
 package final class RecordZoneCursor {
     private let statement: Statement
     private let condition: String?
@@ -14,14 +14,14 @@ package final class RecordZoneCursor {
     private var hasEnded = false
 
     /// - Parameters:
-    ///   - condition: An SQL expression over what the type's view shows; `nil` for all, in the order in which they came.
+    ///   - condition: An SQL expression over the type's view; `nil` for all records, in the order in which they were made.
     ///   - order: SQL.
     init(
         _ db: Database, _ type: StoredType, where condition: String?, arguments: StatementArguments,
         orderedBy order: String = "_id"
     ) throws {
-        // What the type's view shows, for a condition; on a line of its own, so that a comment in it ends there.
-        // What has arguments was made of a predicate, which has checked a user's part.
+        // A condition needs the type's view. It has a line of its own, so that a comment in it ends there.
+        // A condition with arguments was made from a predicate, which has checked the user's part.
         if let condition, arguments.isEmpty { try type.check(condition: condition) }
         let source = condition.map { "(\(type.querySQL)) WHERE (\($0)\n)" } ?? "\"\(type.table)\""
         let sql = "SELECT _key, _zone, _tag IS NULL AND _pending IS NOT NULL FROM \(source) ORDER BY \(order)"
@@ -64,12 +64,12 @@ package final class RecordZoneCursor {
     }
 }
 
-/// Room for some rows of ``RecordZoneCursor``, to be used again and again.
+/// Memory for some rows of a ``RecordZoneCursor``, which can be used repeatedly.
 package final class PlacePage {
     fileprivate let places: UnsafeMutableBufferPointer<tide_place>
     fileprivate let names: UnsafeMutableBufferPointer<CChar>
     fileprivate var table = ""
-    /// How many there are.
+    /// The number of rows in the page.
     package fileprivate(set) var count = 0
 
     package init(capacity: Int) {
@@ -109,23 +109,24 @@ extension RecordSource {
         return types.map { QueriedType($0, among: types) }
     }
 
-    /// Where the records of a type are that match, in the order in which they came.
+    /// Returns a cursor over the matching records of a type, in the order in which they were made.
     package func places(
         _ db: Database, of type: QueriedType, where condition: String? = nil, arguments: StatementArguments = StatementArguments()
     ) throws -> RecordZoneCursor {
         try RecordZoneCursor(db, type.type, where: condition, arguments: arguments)
     }
 
-    /// Where the records of a name are. As written comes before a UUID in the other case; a zone that came first before others.
+    /// Returns a cursor over the records of a name. The name as it is written comes before a UUID in the other case, and an older
+    /// zone before others.
     package func places(_ db: Database, of type: QueriedType, named name: String) throws -> RecordZoneCursor {
         let keys = RecordKey.all(name: name)
         return try RecordZoneCursor(
             db, type.type, where: "_key IN (?1, ?2)", arguments: [keys[0], keys[keys.count - 1]], orderedBy: "_key <> ?1, _zone")
     }
 
-    /// The same store as it is now, whatever others write from then on.
+    /// Returns the same store, pinned to its present state, whatever others write from then on.
     ///
-    /// - Throws: What makes no more than the moment unfit, ``isVoid(_:)`` tells.
+    /// - Throws: ``isVoid(_:)`` tells which errors are only momentary.
     package func pinned() throws -> RecordSource {
         try checkPlace()
         if database is any DatabaseSnapshotReader { return self }
@@ -145,6 +146,6 @@ extension RecordSource {
         }
     }
 
-    /// Whether an error means no more than that what was read has to be read again.
+    /// Returns whether an error only means that what was read has to be read again.
     package static func isVoid(_ error: any Error) -> Bool { ReadOnlyDatabase.isVoid(error) }
 }

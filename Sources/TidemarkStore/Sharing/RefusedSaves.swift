@@ -10,8 +10,8 @@ struct RefusedSaves {
     init(_ db: Database) { self.db = db }
 
     /// - Parameters:
-    ///   - before: The fields that were changed, as they are again.
-    ///   - after: As they were saved.
+    ///   - before: The changed fields with their values from before the save, which they have again.
+    ///   - after: The values that were saved.
     func add(
         _ kind: ChangeKind, type: StoredType, name: String, zone: ZoneName, before: [String: FieldValue?],
         after: [String: FieldValue?], code: String, reason: String, at time: Int64
@@ -26,10 +26,10 @@ struct RefusedSaves {
         ])
     }
 
-    /// As history notes values; `nil` for none.
+    /// Returns values in the form of history; `nil` for none.
     private static func text(_ values: [String: FieldValue?]) -> String? {
         guard !values.isEmpty else { return nil }
-        // Names of fields have nothing that JSON would quote.
+        // Names of fields have no character that JSON escapes.
         let members = values.sorted { $0.key < $1.key }.map { "\"\($0.key)\":\($0.value?.notedText ?? "null")" }
         return "{\(members.joined(separator: ","))}"
     }
@@ -38,12 +38,12 @@ struct RefusedSaves {
 
     private static let columns = "time, owner, zone_name, type, name, kind, before, after, code, reason"
 
-    /// The rows as they lie there, oldest first, for another store.
+    /// Returns the rows as they are stored, oldest first, for another store.
     func copies() throws -> [[DatabaseValue]] {
         try Row.fetchAll(db, sql: "SELECT \(Self.columns) FROM tide_refused ORDER BY id").map { Array($0.databaseValues) }
     }
 
-    /// Rows of another store with the identifiers that their contents have here.
+    /// Returns rows of another store, with the identifiers that their contents have here.
     ///
     /// - Parameter schemas: The types of that store.
     static func naming(
@@ -64,7 +64,7 @@ struct RefusedSaves {
         }
     }
 
-    /// Adds rows of another store that are not there.
+    /// Adds rows of another store, unless they exist.
     func add(copies: [[DatabaseValue]]) throws {
         let names = Self.columns.split(separator: ", ")
         let isThere = names.enumerated().map { "\($1) IS ?\($0 + 1)" }.joined(separator: " AND ")
@@ -116,7 +116,7 @@ struct RefusedSaves {
 }
 
 extension FieldValue {
-    /// The value as history notes it: what a column holds, as JSON.
+    /// The value in the form of history: a column's value as JSON.
     fileprivate var notedText: String {
         switch self {
         case .int64, .timestamp, .double, .bytes: logText
@@ -142,7 +142,7 @@ extension RecordStore {
         try connection.read("count what was refused") { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_refused") ?? 0 }
     }
 
-    /// Removes refused saves, for good.
+    /// Deletes refused saves permanently.
     package func discardRefused(_ ids: [Int64]) throws(StoreError) {
         try connection.locked("discard what was refused") { db in
             try RefusedSaves(db).discard(ids)

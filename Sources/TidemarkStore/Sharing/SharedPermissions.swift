@@ -2,12 +2,12 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// What one may do to the records of a shared store, by what is known of their shares; for one transaction.
+/// Decides, within one transaction, what the user may do to records of a shared store, by what is known of their shares.
 final class SharedPermissions {
     private let zones: Set<Int64>
     private let coverage: [Int64: ShareCoverage]
 
-    /// `nil` where nobody needs to be asked: in one's own store, and in a shared one that knows no zone of others.
+    /// `nil` where no permission is needed: in the user's own store, and in a shared store without another owner's zone.
     init?(_ db: Database, scope: StoreScope) throws {
         guard scope == .shared, try StoreZone.areSeveral(db) else { return nil }
         let known = try StoreZone.fetchAll(db)
@@ -17,10 +17,10 @@ final class SharedPermissions {
         coverage = Dictionary(uniqueKeysWithValues: known.map { ($0.id, ShareCoverage(byName[$0.name] ?? [])) })
     }
 
-    /// Whether one may do something to a record, by the share that covers it.
+    /// Returns whether the user may do something to a record, by the share that covers it.
     func decide(_ operation: SharePolicy.Operation, record: String, zone: Int64) -> ShareDecision {
         guard let share = coverage[zone]?.share(of: record) else {
-            // What is in no zone of others was never anybody else's.
+            // A record in no zone of another owner was never another person's.
             let isUnsaved = !zones.contains(zone)
             return SharePolicy.decide(operation, on: .init(scope: .shared, isUnsaved: isUnsaved), by: .stranger)
         }
@@ -32,7 +32,7 @@ final class SharedPermissions {
         guard decision.isAllowed else { throw PermissionDenied(record: record, decision: decision) }
     }
 
-    /// - Throws: `PermissionDenied` for the first that may not be written; those that stay as they are aren't asked about.
+    /// - Throws: `PermissionDenied` for the first record that may not be written. Unchanged records are not checked.
     func check(_ records: [MergedRecord]) throws {
         for record in records {
             let operation: SharePolicy.Operation

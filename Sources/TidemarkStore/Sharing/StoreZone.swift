@@ -4,7 +4,7 @@ public import TidemarkSQLite
 
 /// A zone of a store: records that are synchronised, shared and deleted as one.
 public struct StoreZone: Hashable, Sendable {
-    /// Names it in this store only. It is never given to another zone.
+    /// Identifies the zone in this store only. No other zone ever gets the number.
     public let id: Int64
     /// The zone's owner and its name, as in `CKRecordZone.ID`.
     public let name: ZoneName
@@ -29,13 +29,13 @@ extension StoreZone {
         return try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [id]).map { try StoreZone($0) }
     }
 
-    /// Whether a zone was not removed. What comes late for one that was concerns nothing.
+    /// Returns whether a zone exists. A late change for a removed zone is ignored.
     static func isThere(_ db: Database, id: Int64) throws -> Bool {
         if id == StoreFormat.defaultZone { return true }
         return try Bool.fetchOne(db.cachedStatement(sql: "SELECT 1 FROM tide_zones WHERE id = ?"), arguments: [id]) ?? false
     }
 
-    /// Whether there is any but the default one. Most stores never have.
+    /// Returns whether there is any zone besides the default one. Most stores never have one.
     static func areSeveral(_ db: Database) throws -> Bool {
         try Bool.fetchOne(db.cachedStatement(sql: "SELECT max(id) > \(StoreFormat.defaultZone) FROM tide_zones")) ?? false
     }
@@ -59,9 +59,10 @@ extension RecordStore {
         try connection.read("read the zones") { try StoreZone.fetchAll($0) }
     }
 
-    /// The zone of a name; it is made if it is not there.
+    /// Returns the zone of a name, and makes it if it does not exist.
     ///
-    /// - Throws: ``StoreError`` `invalid` for somebody else's zone in a private store, and for one's own in a shared one.
+    /// - Throws: ``StoreError`` `invalid` for another owner's zone in a private store, and for the user's own zone in a shared
+    ///   one.
     package func zone(_ name: ZoneName) throws(StoreError) -> StoreZone {
         if let known = try zones().first(where: { $0.name == name }) { return known }
         let isOwn = name.owner?.isEmpty != false

@@ -3,15 +3,15 @@ import GRDB
 public import TidemarkModel
 public import TidemarkSQLite
 
-/// What the cloud said last of the shares of a store: `tide_shares`.
+/// The shares of a store, as the cloud last reported them: `tide_shares`.
 struct StoredShares {
     private let db: Database
 
     init(_ db: Database) { self.db = db }
 
-    /// In the order of their zones and names.
+    /// Returns rows in the order of their zones and names.
     ///
-    /// - Parameter zone: One of the store's; `nil` for all.
+    /// - Parameter zone: The number of a zone of the store; `nil` for all zones.
     func rows(zone: Int64? = nil) throws -> [StoredShare] {
         let sql = """
             SELECT zone, name, root, title, tag, public_permission, participant, participants FROM tide_shares
@@ -21,8 +21,8 @@ struct StoredShares {
     }
 
     /// - Parameters:
-    ///   - zone: One of the store's; `nil` for all.
-    ///   - participants: Which of the participants they are to have.
+    ///   - zone: The number of a zone of the store; `nil` for all zones.
+    ///   - participants: The participants that the shares are to have.
     func fetchAll(
         scope: StoreScope, zone: Int64? = nil, participants: StoredShare.Participants = .all
     ) throws -> [Share] {
@@ -52,15 +52,15 @@ struct StoredShares {
         ])
     }
 
-    /// What distinguishes a share's states; `nil` where it is not known.
+    /// Returns the tag of a share's state; `nil` where the share is not known.
     func tag(of name: String, zone: Int64) throws -> String? {
         let statement = try db.cachedStatement(sql: "SELECT coalesce(tag, '') FROM tide_shares WHERE zone = ? AND name = ?")
         return try String.fetchOne(statement, arguments: [zone, name])
     }
 
-    /// It has ended.
+    /// Removes a share that has ended.
     ///
-    /// - Returns: Whether it was there.
+    /// - Returns: Whether it existed.
     func remove(_ name: String, zone: Int64) throws -> Bool {
         try db.cachedStatement(sql: "DELETE FROM tide_shares WHERE zone = ? AND name = ?").execute(arguments: [zone, name])
         return db.changesCount > 0
@@ -77,19 +77,19 @@ struct StoredShares {
     }
 }
 
-/// A row of `tide_shares`, with the texts as they lie there: whoever has read them before sees whether anything has changed, and need not read them
-/// again.
+/// A row of `tide_shares`, with its texts undecoded. A reader that has decoded it before sees whether it has changed, and need
+/// not decode it again.
 struct StoredShare: Hashable {
-    /// Which of the participants a share is to have.
+    /// The participants that a share is to have.
     enum Participants { case all, owner }
 
     let zone: Int64
     let name: String
     private let root, title, tag: String?
     private let publicPermission: Int
-    /// JSON of the current user's part, or nothing.
+    /// JSON of the current user's participation, or empty.
     private let participant: String
-    /// JSON of all.
+    /// JSON of all participants.
     private let participants: String
 
     init(_ row: Row) throws {
@@ -125,7 +125,7 @@ struct StoredShare: Hashable {
 
     private struct Misshapen: Error {}
 
-    /// The owner in a list of participants, as a rule its first; the others are passed over.
+    /// The owner in a list of participants, usually its first. The others are not decoded.
     private struct Owner: Decodable {
         private(set) var participant: ShareParticipant?
 
@@ -140,21 +140,21 @@ struct StoredShare: Hashable {
 }
 
 extension StoreReader {
-    /// The shares that the store's zones are in, as the cloud said them last.
+    /// Returns the shares of the store's zones, as the cloud last reported them.
     public func shares() throws(StoreError) -> [Share] {
         try read("read the shares") { try StoredShares($0).fetchAll(scope: scope) }
     }
 }
 
 extension RecordStore {
-    /// The shares that the store's zones are in, as the cloud said them last.
+    /// Returns the shares of the store's zones, as the cloud last reported them.
     package func shares() throws(StoreError) -> [Share] {
         try connection.read("read the shares") { try StoredShares($0).fetchAll(scope: scope) }
     }
 
-    /// Notes what the cloud has said of a share, unless something else was noted since it was asked.
+    /// Records a share that the cloud has reported, unless another state was recorded since the cloud was asked.
     ///
-    /// - Parameter known: What was known of it then.
+    /// - Parameter known: The share as it was known when the cloud was asked.
     package func note(_ share: Share, insteadOf known: Share?) throws(StoreError) {
         let zone = try zone(share.zone)
         try changeShares(of: zone) { shares in
@@ -163,7 +163,7 @@ extension RecordStore {
         }
     }
 
-    /// A share is over.
+    /// Removes a share that has ended.
     package func forget(_ share: Share) throws(StoreError) {
         guard let zone = try zones().first(where: { $0.name == share.zone }) else { return }
         try changeShares(of: zone) { shares in _ = try shares.remove(share.name, zone: zone.id) }
@@ -171,7 +171,7 @@ extension RecordStore {
 
     private func changeShares(of zone: StoreZone, _ change: (StoredShares) throws -> Void) throws(StoreError) {
         let last = try connection.locked("note what is shared") { db in
-            // It may have been removed since it was looked for.
+            // The zone may have been removed since it was looked up.
             guard try StoreZone.isThere(db, id: zone.id) else { return (Int64?.none, .commit) }
             try change(StoredShares(db))
             return (try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_transactions") ?? 0, .commit)

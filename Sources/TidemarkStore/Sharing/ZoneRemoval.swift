@@ -3,18 +3,19 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// Removes a zone with all that is in it: it was left, or is shared no more, or was deleted in the cloud, which is not told of it.
+    /// Removes a zone with everything in it, because the user left it, its owner stopped sharing it, or it was deleted in the
+    /// cloud. Nothing is sent to the cloud.
     ///
-    /// What was pending is kept as ``RefusedSave``. In a private store, what was on its way from another zone and never got there goes back.
-    /// Of the default zone only what is in it goes, and what is known of its cloud.
+    /// Pending changes are kept as ``RefusedSave``. In a private store, records that were on their way here from another zone go
+    /// back. Of the default zone only the content and the state of its cloud are removed.
     ///
     /// - Parameters:
-    ///   - zone: It is passed over where it is not there any more under its number and its name.
-    ///   - reason: Why; what a person is told.
-    ///   - code: By the names of CloudKit Web Services.
+    ///   - zone: The zone. Nothing happens if no zone has this number and name any more.
+    ///   - reason: The reason, for people.
+    ///   - code: The error code, by the names of CloudKit Web Services.
     ///   - author: The name that history gives the transaction.
     ///   - role: The part of the process that removes it.
-    ///   - change: What is remembered of the default zone from then on; other zones have nothing to remember.
+    ///   - change: Sets what is remembered of the default zone's cloud afterwards. Other zones remember nothing.
     /// - Complexity: O(n) in the records of the zone.
     package func removeZone(
         _ zone: StoreZone, reason: String, code: String, author: String, role: WriterRole = .sync,
@@ -32,7 +33,7 @@ extension RecordStore {
     }
 }
 
-/// Takes a zone out of a store.
+/// Removes a zone from a store.
 struct ZoneRemoval {
     let transaction: StoreTransaction
     let zone: Int64
@@ -55,7 +56,7 @@ struct ZoneRemoval {
         if zone != StoreFormat.defaultZone { try db.execute(sql: "DELETE FROM tide_zones WHERE id = ?", arguments: [zone]) }
     }
 
-    /// What was moved here, and the cloud does not have yet, is still in the cloud where it was: there it goes on.
+    /// Moves records back that were moved here and that the cloud still has in their former zone.
     private func sendBack(_ types: [StoredType]) throws {
         for type in types {
             let sql = """
@@ -76,7 +77,7 @@ struct ZoneRemoval {
         }
     }
 
-    /// Forgets what is known of the cloud in a zone, and what waits to be sent there.
+    /// Forgets the state of a zone's cloud, and what waits to be sent there.
     static func forgetSync(_ db: Database, types: [StoredType], zone: Int64) throws {
         try SeenRows.forget(db, types: types, zone: zone)
         for type in types {
@@ -92,7 +93,7 @@ struct ZoneRemoval {
         }
         let old = try SyncState(db, zone: zone)
         try SyncState.forget(db, zone: zone)
-        // Whose records the others are stays known.
+        // The account of the other zones stays known.
         if zone == StoreFormat.defaultZone {
             var state = SyncState()
             state.user = old.user

@@ -3,8 +3,8 @@ package import GRDB
 package import TidemarkModel
 package import TidemarkSQLite
 
-/// What a store has noted of one zone's shares, as far as it says who may do what to records. Whether anything has changed can be told without
-/// reading it again.
+/// The stored shares of one zone, as far as permissions depend on them. Whether they have changed can be told without decoding
+/// them again.
 package struct ZoneShares: Hashable, Sendable {
     package let zone: ZoneName
     private let shares: [StoredShare]
@@ -28,9 +28,9 @@ package struct ZoneShares: Hashable, Sendable {
     }
 }
 
-/// What a store's records and shares were at one time, to tell whether something has changed since.
+/// Identifies the state of a store's records and shares, to tell whether it has changed since.
 package struct SharingMark: Sendable {
-    /// By zone, what distinguishes its shares from other states of them.
+    /// By zone, values that identify the state of its shares.
     package let shares: [ZoneName: [[DatabaseValue]]]
     /// The number of the last transaction in the history.
     package let transaction: Int64

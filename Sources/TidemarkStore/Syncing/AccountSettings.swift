@@ -31,7 +31,7 @@ public struct AccountSettings: Hashable, Sendable {
 
     init(_ db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, value FROM tide_account") {
-            // Of a damaged page, rows may have anything.
+            // Rows of a damaged page may have any values.
             let (key, value): (String, String?) = (try row.decode(atIndex: 0), try row.decode(atIndex: 1))
             switch key {
             case "cloud": cloud = value

@@ -30,15 +30,15 @@ package struct ExportBatch: Sendable {
     /// Parents first.
     package var items: [ExportItem] = []
     var lane = Outbox.Lane.edits
-    /// Ranges of the outbox that were read, and how far.
+    /// Ranges of the outbox that were read, and how far each was.
     var ranges: [RangeProgress] = []
     /// Records that wait for a refused record, with its name.
     var parked: [Parked] = []
     /// Records that are damaged here, and are not sent.
     package var damaged: [Damaged] = []
-    /// Records of those ranges that can't go now, and their versions.
+    /// Records of these ranges that can't be sent now, with their versions.
     var skipped: [ExportItem.Key: Int64] = [:]
-    /// Rows of the outbox that have no change to send any more.
+    /// Rows of the outbox whose changes need not be sent any more.
     var obsolete: [Int64] = []
 
     package init() {}

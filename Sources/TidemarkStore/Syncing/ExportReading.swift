@@ -21,7 +21,7 @@ struct ExportReading {
     private var visiting: Set<ExportItem.Key> = []
     private var insertions: [Int64: Int64] = [:]
     private var names: Set<String> = []
-    /// How far the batch before has read the rows of the outbox.
+    /// How far the previous batch has read the rows of the outbox.
     private var resume: [Int64: Int64] = [:]
     private let hasDeletions: Bool
     private let hasSyncIssues: Bool
@@ -29,7 +29,7 @@ struct ExportReading {
     /// Whether records may have been moved between zones.
     private let mayMove: Bool
 
-    /// - Parameter before: A batch that is on its way: its records are passed over.
+    /// - Parameter before: A batch that is being sent. Its records are left out.
     init(
         _ db: Database, connection: StoreConnection, zone: Int64, lane: Outbox.Lane, limits: ExportLimits, now: Int64,
         deletesOnly: Bool = false, behind before: ExportBatch? = nil
@@ -104,8 +104,8 @@ struct ExportReading {
         return .goOn
     }
 
-    /// Whether a record of that name has moved into another zone and the cloud does not have it there yet. Other devices must not see it
-    /// gone in between.
+    /// Returns whether a record of the name has moved to another zone where the cloud does not have it yet. Its deletion here
+    /// waits, so that other devices don't see it disappear in between.
     private func isOnTheWay(_ key: RecordKey) throws -> Bool {
         guard mayMove else { return false }
         return try types.contains { type in
@@ -124,7 +124,7 @@ struct ExportReading {
         while let pending = try cursor.next() {
             found = true
             if try take(pending, type: type, depth: 0) == .full {
-                // The next batch begins with it.
+                // The next batch begins with this record.
                 if isRange { batch.ranges.append(.init(outbox: outbox, next: pending.id)) }
                 return .full
             }
@@ -142,7 +142,7 @@ struct ExportReading {
     private mutating func take(_ pending: PendingRow, type: StoredType, depth: Int) throws -> Step {
         let key = ExportItem.Key(typeID: type.id, row: pending.id, kind: .save)
         guard !chosen.contains(key), !visiting.contains(key), try !isBlocked(key) else { return .goOn }
-        // The record has the name of a deleted record, whose deletion goes first.
+        // The record has the name of a deleted record, whose deletion is sent first.
         if hasDeletions, try Outbox(db, zone: zone).deletion(of: pending.key) != nil { return .goOn }
         guard !names.contains(pending.name) else { return .goOn }
         guard pending.isIntact else {
@@ -184,7 +184,7 @@ struct ExportReading {
 
     private static let depthLimit = 100
 
-    /// The record of a name in the zone if the cloud does not have it and it is to be sent.
+    /// Returns the record of a name in the zone, if it is to be sent and the cloud does not have it.
     private func unsent(_ name: String) throws -> (PendingRow, StoredType)? {
         for type in types {
             let condition = "_key = ? AND _zone = ? AND _tag IS NULL AND _pending IS NOT NULL"
@@ -195,19 +195,19 @@ struct ExportReading {
         return nil
     }
 
-    /// Whether the change was refused, and the time of its next try has not come.
+    /// Returns whether the change was refused, and may not be tried again yet.
     private func isBlocked(_ key: ExportItem.Key) throws -> Bool {
         guard hasSyncIssues else { return false }
         let sql = "SELECT next_try, time FROM tide_sync_issues WHERE type_id = ? AND row = ? AND kind = ?"
         guard let row = try Row.fetchOne(db.cachedStatement(sql: sql), arguments: [key.typeID, key.row, key.kind.rawValue])
         else { return false }
         guard let nextTry = try row.decode(Int64?.self, atIndex: 0) else { return true }
-        // If the clock was set back since, nobody knows how long ago the change was refused.
+        // If the clock was set back since, it is not known how long ago the change was refused.
         let isSetBack = try row.decode(Int64?.self, atIndex: 1).map { $0 > now } ?? false
         return nextTry > now && !isSetBack
     }
 
-    /// When the fields of a record were edited, those that the cloud knows among them.
+    /// Returns when the fields of a record were edited, with the times that the cloud knows.
     private mutating func editTimes(_ pending: PendingRow, type: StoredType) throws -> EditTimes {
         if pending.base == nil, let time = try insertion(pending.version) {
             return EditTimes(otherwise: EditTime(microseconds: time, device: device))
@@ -246,12 +246,12 @@ extension ExportItem {
         return (bytes, assets)
     }
 
-    /// The size that an asset's identifier tells.
+    /// Returns the size in an asset's identifier.
     package static func assetSize(_ id: String) -> Int64 { AssetIdentifier.size(of: id) }
 }
 
 extension FieldValue {
-    /// About how many bytes the value takes in a request.
+    /// The approximate number of bytes that the value takes in a request.
     fileprivate var byteCount: Int {
         switch self {
         case .string(let text), .reference(let text): text.utf8.count

@@ -13,7 +13,7 @@ struct Outbox {
 
     init(_ db: Database, zone: Int64 = StoreFormat.defaultZone) { (self.db, self.zone) = (db, zone) }
 
-    /// The order in which changes go.
+    /// The order in which changes are sent.
     enum Lane: Int, CaseIterable {
         /// Edits of persons.
         case edits = 0

@@ -17,7 +17,7 @@ struct PendingRow {
     let values: [FieldValue?]
     let name: String
 
-    /// Whether its values are what its digest says, and each can be a value of its field.
+    /// Whether its values match its digest, and each can be a value of its field.
     let isIntact: Bool
 
     /// Returns whether the cloud had the record and has lost it.

@@ -31,7 +31,7 @@ struct RecordChain {
     func forEach(after base: Int64, _ body: (Link) throws -> Bool) throws -> Bool {
         var next: Int64? = version
         while let id = next, id > base {
-            // The transaction at hand is noted when it ends.
+            // The present transaction is added to the table only when it ends.
             let sql = """
                 SELECT c.kind, c.previous, c.before, t.origin, t.time FROM tide_changes c
                 LEFT JOIN tide_transactions t ON t.id = c.transaction_id WHERE c.id = ?
@@ -53,7 +53,7 @@ struct RecordChain {
                 id: id, kind: kind, isFromCloud: id >= cloudBegins || origin == HistoryOrigin.cloud.rawValue,
                 time: try row.stored("time", of: "tide_transactions"), before: noted.fields, isDamaged: noted.isDamaged)
             guard try body(link) else { return false }
-            // Numbers rise; a chain that goes up would have no end.
+            // Change numbers rise along a history. A chain that goes up would never end.
             next = previous.flatMap { $0 < id ? $0 : nil }
         }
         return next == base
@@ -65,8 +65,8 @@ struct RecordChain {
             arguments: [id])
     }
 
-    /// The values as they were at an earlier version; `nil` when the record was not there yet, history has it no more, or it was damaged
-    /// since.
+    /// Returns the values at an earlier version; `nil` if the record did not exist then, history does not reach back to it, or
+    /// the record was damaged since.
     ///
     /// - Parameter values: The values of the version at which the chain begins.
     func values(at base: Int64, from values: [String: FieldValue], type: StoredType) throws -> [String: FieldValue]? {
@@ -75,7 +75,7 @@ struct RecordChain {
         let isReached = try forEach(after: base) { link in
             guard link.kind != .insert, !link.isDamaged else { return false }
             for (name, before) in link.before {
-                // What a field of another type held is no value of this one.
+                // A value of a former field with another type does not belong to this field.
                 guard let field = type.fields.first(where: { $0.name == name }),
                     type.historyField(name, at: link.id).map({ $0.name == name && $0.type == field.type }) ?? false
                 else { continue }
@@ -96,9 +96,9 @@ struct RecordChain {
         return isReached ? fields : nil
     }
 
-    /// When fields were edited here after a version, and the known times of the others.
+    /// Returns when fields were edited here after a version, with the known times of the others.
     ///
-    /// - Parameter now: Stands for the time of the transaction at hand.
+    /// - Parameter now: The time of the present transaction.
     func editTimes(since base: Int64, known: EditTimes?, device: String, until now: Int64) throws -> EditTimes {
         var times = known ?? EditTimes()
         /// The fields whose times are known.

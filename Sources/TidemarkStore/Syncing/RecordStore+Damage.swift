@@ -38,7 +38,7 @@ extension RecordStore {
                     typeName = type.name
                     // The cloud has the record, in whatever state.
                     try SeenRows(db, zone: zone, isRefetching: isRefetching).add(mine.id, type)
-                    // It is there again, and need not be looked for in other zones.
+                    // The record exists there, and need not be looked for in other zones.
                     if reason == DeferredRecord.Reason.move.rawValue {
                         try db.cachedStatement(
                             sql: "DELETE FROM tide_sync_issues WHERE type_id = ? AND row = ? AND code = 'conflict'"

@@ -4,12 +4,12 @@ import TidemarkModel
 package import TidemarkSQLite
 
 extension RecordStore {
-    /// The changes that are to be sent next: edits of persons before bulk changes.
+    /// Returns the changes to send next: edits of persons before bulk changes.
     ///
     /// - Parameters:
     ///   - edits: The limits of a batch of persons' edits.
     ///   - bulk: The limits of a batch of the rest.
-    ///   - deletesOnly: Whether only the deletions of the rest go now: they need no room, and may make some.
+    ///   - deletesOnly: Whether only deletions of the bulk changes are returned: they need no room, and may make some.
     ///   - zone: The zone whose changes are sent.
     package func nextExport(
         edits: ExportLimits, bulk: ExportLimits, deletesOnly: Bool = false, zone: Int64 = StoreFormat.defaultZone
@@ -55,7 +55,7 @@ extension RecordStore {
                 at: now(),
                 nextTry: nil, waitsFor: nil)
         }
-        // A range of which all records are blocked has come to its end.
+        // A range with only blocked records is complete.
         if batch.isEmpty { try advance(batch, zone: zone, db) }
     }
 
@@ -77,13 +77,13 @@ extension RecordStore {
         }
     }
 
-    /// The changes that go after a batch, read while that batch is on its way; `nil` if they depend on its reply.
+    /// Returns the changes to send after a batch, read while that batch is being sent; `nil` if they depend on its reply.
     ///
     /// - Parameter batch: A batch whose request has begun.
     package func nextExport(
         behind batch: ExportBatch, bulk: ExportLimits, zone: Int64 = StoreFormat.defaultZone
     ) throws(StoreError) -> ExportBatch? {
-        // Edits of persons are looked for each time.
+        // Edits of persons may come at any time, so they are looked for each time.
         guard batch.lane == .bulk, batch.parked.isEmpty, batch.damaged.isEmpty else { return nil }
         return try connection.read("look for what is to be sent next") { db in
             var next: ExportBatch?
@@ -131,13 +131,13 @@ extension RecordStore {
         }
     }
 
-    /// A change as it was sent, with the record's values of that time.
+    /// Returns a change as it was sent, with the record's values of that time.
     private func item(_ stored: StoredRequest.Item, _ db: Database) throws -> ExportItem? {
         let shape = stored.shape
         guard let type = connection.types.first(where: { $0.id == shape.type }),
             let kind = ExportKind(rawValue: shape.kind)
         else { return nil }
-        // The row of a record that is damaged by now does not tell what was sent.
+        // The row of a record that was damaged since does not show what was sent.
         if kind == .save, let row = try PendingRow.fetchOne(db, type: type, "_id = ?", arguments: [stored.row]), !row.isIntact {
             return nil
         }
@@ -233,7 +233,7 @@ extension RecordStore {
             case (.saved, _): try moves?.end(item.name, in: zone)
             case (.deleted, .delete):
                 try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
-                // What was deferred of the record is of a version that the cloud has no more.
+                // A deferred version of the record is one that the cloud no longer has.
                 try DeferredRows.end(item.name, zone: zone, db)
             case (.deleted, .save): break
             // A record that was deleted here meanwhile is not tried again.
@@ -297,7 +297,7 @@ extension RecordStore {
 }
 
 extension StoredType {
-    /// The fields that a row's `_pending` stands for.
+    /// Returns the fields that a row's `_pending` names.
     func fields(ofPending pending: DatabaseValue) -> [String] {
         guard case .blob(let mask) = pending.storage else { return pending.isNull ? [] : fields.map(\.name) }
         return fields.filter { field in
@@ -305,7 +305,7 @@ extension StoredType {
         }.map(\.name)
     }
 
-    /// The mask of fields, as rows have it; of all fields with `nil`.
+    /// Returns the mask of fields, as rows have it; for `nil`, the mask of all fields.
     func pendingMask(of names: Set<String>?) -> DatabaseValue {
         guard let names else { return Int64(-1).databaseValue }
         var mask = Data()

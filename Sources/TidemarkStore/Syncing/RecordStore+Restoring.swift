@@ -26,7 +26,7 @@ extension RecordStore {
         }
         let blobs = try reader.blobs(named)
         let assets = try BlobStore(container: container)
-        // What is in the cloud only, comes from there when it is asked for.
+        // A content that was only in the cloud is fetched from there when it is needed.
         let present = blobs.filter { $0.media < StoredMedia.absent || AssetFiles.isHere($0.id, in: source.assets) }
         let restored = try RestoredAssets(
             present.map(\.id), from: source.assets, into: container.assets, ingestingBy: assets)
@@ -60,7 +60,7 @@ extension RecordStore {
     }
 }
 
-/// The part of a store that was set aside which no cloud has.
+/// The changes in a quarantine that no cloud has.
 private struct SetAside {
     var edits: [SetAsideEdit] = []
     /// Rows of `tide_refused`.
@@ -73,7 +73,7 @@ private struct SetAside {
 /// An edit in a store that was set aside.
 private struct SetAsideEdit {
     var edit: RecordEdit
-    /// Where the record was.
+    /// The zone in which the record was.
     let zone: ZoneName
     /// The kind of the ``RefusedSave``, if the edit can't be made again.
     let kind: ChangeKind
@@ -101,7 +101,7 @@ private struct SetAsideEdit {
         (kind, before, after) = (.delete, was.mapValues { $0 }, [:])
     }
 
-    /// The edit with the identifiers that its contents have here.
+    /// Returns the edit with the identifiers that its contents have here.
     func naming(_ assets: RestoredAssets) -> SetAsideEdit {
         var named = self
         if let values = edit.values { named.edit.values = assets.values(values) }
@@ -132,13 +132,13 @@ extension StoreTransaction {
                 continue
             }
             var mine = it
-            // A private store has a single record of a name, whichever zone it is in by now.
+            // In a private store one record has the name, whatever its zone is by now.
             mine.edit.zone = connection.scope == .shared ? try zones.get().first { $0.name == it.zone }?.id : nil
             placed.append(mine)
         }
-        // The rules held when these edits were made; what has come since is resolved when it meets them in the cloud.
+        // The rules were applied when these edits were made. Later changes are resolved when they meet the edits in the cloud.
         leavesRelationships = true
-        // A record that was deleted and made again is deleted first, as it was: the new one then has its own values alone.
+        // A record that was deleted and made again is deleted first, so that the new one has only its own values.
         var outcome = SaveOutcome()
         for part in [placed.filter(\.edit.isDeletion), placed.filter { !$0.edit.isDeletion }] where !part.isEmpty {
             let saved = try save(part.map(\.edit), blobs: blobs, policy: policy) { index, denied in
@@ -151,7 +151,7 @@ extension StoreTransaction {
         return outcome
     }
 
-    /// Whether an edit has a zone here. In a shared store each zone has an owner, and a new record is in one of these zones.
+    /// Returns whether an edit has a zone here. In a shared store, a new record needs a zone of an owner.
     private func findHome(of it: SetAsideEdit) throws -> Bool {
         guard connection.scope == .shared else { return true }
         guard let zone = try zones.get().first(where: { $0.name == it.zone }) else { return false }
@@ -168,7 +168,7 @@ extension StoreReader {
         }
     }
 
-    /// The changes that a store that was set aside would have sent, as edits of the cloud's records, and its refused saves.
+    /// Returns the changes that a quarantined store would have sent, as edits of the cloud's records, and its refused saves.
     fileprivate func setAside(all: Bool) throws(StoreError) -> SetAside {
         try read("read what was set aside") { db in
             let types = try StoredType.fetchAll(db)
@@ -199,7 +199,7 @@ extension StoreReader {
                         mine.isPending ? try mine.base.flatMap { try chain.values(at: $0, from: values, type: type) } : values
                     let times = try chain.editTimes(
                         since: mine.base ?? 0, known: mine.edited.map { EditTimes($0) }, device: device, until: 0)
-                    // With `all`, records that the cloud had and that are missing come again.
+                    // With `all`, records that the cloud had and that are missing here are made again.
                     let base: RecordEdit.Base =
                         mine.isPending && !all ? ancestor.map { .loaded(version: 0, values: $0) } ?? .none : .none
                     let edit = RecordEdit(

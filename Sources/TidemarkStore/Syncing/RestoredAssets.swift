@@ -2,10 +2,10 @@ import Foundation
 import TidemarkModel
 import TidemarkSQLite
 
-/// The contents that come back from a quarantine. A container may have another content under the identifier of one of them: both have the
-/// same XXH3-128, which is no proof that contents are equal.
+/// The contents that come back from a quarantine. The container may have another content under the identifier of one of them:
+/// both have the same XXH3-128, which does not prove that they are equal.
 struct RestoredAssets {
-    /// The identifiers of the contents here, by those that they have in the quarantine; without those that are equal.
+    /// By identifier in the quarantine, the identifier of the content here, where the two differ.
     let names: [String: String]
     /// The contents that were ingested under another identifier.
     let ingested: [BlobStore.Blob]
@@ -28,7 +28,8 @@ struct RestoredAssets {
         (self.names, self.ingested) = (names, ingested)
     }
 
-    /// Whether an identifier belongs to another content here. A damaged content is no other content: copying replaces it, or reports it.
+    /// Returns whether an identifier belongs to another content here. A damaged content does not count as another: copying
+    /// replaces or reports it.
     private static func isOfAnother(_ id: String, in source: URL, here assets: URL) throws -> Bool {
         guard !AssetIdentifier.isOfDigest(id), AssetFiles.isHere(id, in: source), AssetFiles.isHere(id, in: assets) else {
             return false
@@ -45,7 +46,7 @@ struct RestoredAssets {
             return true
         }
         let (file, otherFile) = (try FileHandle(forReadingFrom: one), try FileHandle(forReadingFrom: other))
-        // They were only read.
+        // The files were only read, so errors of closing don't matter.
         defer {
             try? file.close()
             try? otherFile.close()
@@ -57,7 +58,7 @@ struct RestoredAssets {
         }
     }
 
-    /// A value with the identifiers that its contents have here.
+    /// Returns a value with the identifiers that its contents have here.
     func value(_ value: FieldValue) -> FieldValue {
         switch value {
         case .asset(let id): .asset(names[id] ?? id)
@@ -66,7 +67,7 @@ struct RestoredAssets {
         }
     }
 
-    /// The values of some fields of assets, as ``RefusedSaves`` notes them, with the identifiers that their contents have here.
+    /// Returns the values of asset fields, in the form of ``RefusedSaves``, with the identifiers that their contents have here.
     func noted(_ text: String, _ fields: [String]) -> String {
         var text = text
         for field in fields {
@@ -76,13 +77,13 @@ struct RestoredAssets {
                 if text[end] == "\\", text.index(after: end) < text.endIndex { end = text.index(after: end) }
                 end = text.index(after: end)
             }
-            // The identifiers of a list stand between quotation marks of its own.
+            // In a list, each identifier is between escaped quotation marks.
             let parts = text[start..<end].components(separatedBy: "\\\"")
             text.replaceSubrange(start..<end, with: parts.map { names[$0] ?? $0 }.joined(separator: "\\\""))
         }
         return text
     }
 
-    /// The values of a record with the identifiers that their contents have here.
+    /// Returns the values of a record with the identifiers that their contents have here.
     func values(_ values: [String: FieldValue]) -> [String: FieldValue] { values.mapValues { value($0) } }
 }

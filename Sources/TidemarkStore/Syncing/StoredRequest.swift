@@ -3,8 +3,8 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// A request on its way, as `tide_requests` has it, complete enough to make it again. Each property of a change is an array of values, so
-/// that many changes are written and read at once.
+/// A request without a reply, as `tide_requests` has it, complete enough to be made again. Each property of the changes is an
+/// array of values, so that many changes are written and read at once.
 struct StoredRequest: Codable {
     /// The properties that many changes have in common.
     struct Shape: Codable, Hashable {

@@ -174,7 +174,7 @@ extension SyncIssue {
 }
 
 extension RecordStore {
-    /// Bytes of assets that no cloud was asked about yet.
+    /// Returns the bytes of assets about which no cloud was asked yet.
     ///
     /// - Complexity: O(n) in the assets.
     package nonisolated func pendingBytes() async throws -> Int64 {

@@ -24,16 +24,17 @@ package struct SyncState: Hashable, Sendable {
     package var incarnation: String?
     /// Whether the cloud was put back to an earlier state: then everything is fetched, and each record is compared with the local one.
     package var isComparing = false
-    /// The last local change when the comparison began. The cloud, and devices that send it lost records, may not know deletions until
-    /// then.
+    /// The last local change when the comparison began. The cloud may have lost deletions up to it, and devices that send lost
+    /// records again may not know these deletions.
     package var comparedChange: Int64?
-    /// The last change up to which the relationships of what has come are kept.
+    /// The last change up to which the relationships of imported records were resolved.
     package var resolvedChange: Int64?
 
     /// The limits that the cloud announced at the last set-up, as text; `nil` if none are known.
     package var limits: String?
 
-    /// Whether no page of the zone has come since the device began, or began again: then it does not know the cloud's incarnation.
+    /// Whether no page of the zone has come since the device began, or began again. Then the device does not know the cloud's
+    /// incarnation.
     package var awaitsFirstPage: Bool { token == nil }
 
     package init() {}

@@ -2,10 +2,10 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The rows that are to be sent to the cloud, found from the outbox and from the history that it has not ingested yet. No other rows are
-/// read.
+/// The rows that wait to be sent to the cloud, found from the outbox and from the history that it has not ingested yet. No other
+/// rows are read.
 ///
-/// It only reads, so that a reader that can't write knows as much as the sender.
+/// It only reads, so a reader that can't write finds the same rows as the sender.
 struct WaitingRows {
     /// The ranges that may have rows to send, by type, in order and without overlaps.
     private var ranges: [Int64: [ClosedRange<Int64>]] = [:]
@@ -29,7 +29,7 @@ struct WaitingRows {
         ranges = ranges.mapValues(Self.joined)
     }
 
-    /// Ranges in order of their beginnings as such that do not overlap.
+    /// Joins ranges, which are in the order of their beginnings, so that they do not overlap.
     private static func joined(_ ranges: [ClosedRange<Int64>]) -> [ClosedRange<Int64>] {
         var joined: [ClosedRange<Int64>] = []
         for range in ranges {

@@ -27,7 +27,7 @@ public struct LoggedConflict: Hashable, Sendable {
     /// The name of the record with which this one has become one, because they agreed in a unique key; `nil` in any other case.
     public var replacement: String? {
         guard policy == MergeConflict.uniqueKeyPolicy, field == nil, let store else { return nil }
-        // A text that is no JSON is damage, and names no record: the line is told as any other conflict.
+        // A text that is no JSON is damaged, and names no record. The line is then reported like any other conflict.
         return try? JSONDecoder().decode(String.self, from: Data(store.utf8))
     }
 }

@@ -3,10 +3,10 @@ import GRDB
 import TidemarkModel
 package import TidemarkSQLite
 
-/// Lets a scratch store behave as if it were another one, which is only read: before a batch is written to the scratch store, the
-/// rows that it concerns are copied there. So a dry run goes exactly the way of a real one.
+/// Lets a scratch store behave like another store, which is only read. Before a batch is written to the scratch store, the rows
+/// that it concerns are copied there. So a dry run takes exactly the same path as a real write.
 ///
-/// Nothing but values is taken from the other store: its SQL may be anybody's.
+/// Only values are taken from the other store, since anybody may have written its SQL.
 package struct DryRunBase {
     let digestSeed: UInt64
     private let path: String
@@ -59,7 +59,8 @@ package struct DryRunBase {
             try db.execute(sql: "CREATE UNIQUE INDEX main.\"\(type.indexName)\" ON \"\(type.table)\" (_key, _zone)")
         }
         for source in sources where try !hasIndex(db, source) {
-            // A load that was interrupted, or goes on, has left it out. In the order of names, they go in fast.
+            // The other store has no index of names while a load was interrupted or is running. In the order of names, keys are
+            // inserted fast.
             try db.execute(
                 sql: """
                     CREATE TEMP TABLE "\(names(source))" (key PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
@@ -69,7 +70,7 @@ package struct DryRunBase {
         }
     }
 
-    /// Copies the rows of these names, of whatever type, to the scratch store.
+    /// Copies the rows of some names, of any type, to the scratch store.
     ///
     /// - Complexity: A look-up for each name and type.
     func bring(_ keys: [RecordKey], to db: Database, types: [StoredType]) throws {
@@ -86,7 +87,7 @@ package struct DryRunBase {
                 try db.tableExists(names(source), in: "temp")
                 ? "JOIN temp.\"\(names(source))\" n ON n.key = w.key CROSS JOIN base.\"\(source.type.table)\" b ON b._id = n.id"
                 : "JOIN base.\"\(source.type.table)\" b ON b._key = w.key"
-            // Rows that came after the numbers were read would have those that the dry run gives away.
+            // A row that came after the row numbers were read may have a number that the dry run gives out.
             try db.execute(
                 sql: """
                     INSERT OR IGNORE INTO main."\(type.table)" (\(to.map { "\"\($0)\"" }.joined(separator: ", ")))
@@ -96,12 +97,12 @@ package struct DryRunBase {
         }
     }
 
-    /// The next row id of a type there; `nil` when it has no such type.
+    /// Returns the next row number of a type in the other store; `nil` if it has no such type.
     func nextRow(of type: String) -> Int64? { sources.first { $0.type.name == type }?.nextRow }
 
     private func names(_ source: Source) -> String { "names_\(source.type.id)" }
 
-    /// Whether the other store can look a name up in that table.
+    /// Returns whether the other store can look a name up in a table.
     private func hasIndex(_ db: Database, _ source: Source) throws -> Bool {
         let sql = """
             SELECT 1 FROM pragma_index_list(?, 'base') l, pragma_index_info(l.name, 'base') i

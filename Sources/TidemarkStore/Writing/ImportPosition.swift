@@ -3,9 +3,9 @@ import GRDB
 package import TidemarkModel
 import TidemarkSQLite
 
-/// Where an interrupted import can go on, stored in the transaction of the last batch that it wrote.
+/// The place from which an interrupted import continues, stored in the transaction of its last batch.
 package struct ImportPosition: Codable, Sendable, Equatable {
-    /// What is imported and how, so that only the same import goes on from here.
+    /// Identifies the source and the options of the import, so that only the same import continues from here.
     package var source: String
     /// Bytes of the source (of a folder: files) that are done, and the digest of these.
     package var offset: UInt64
@@ -43,13 +43,13 @@ package struct ImportPosition: Codable, Sendable, Equatable {
 
     static func fetch(_ db: Database, source: String) throws -> ImportPosition? {
         let state = try String.fetchOne(db, sql: "SELECT state FROM tide_imports WHERE source = ?", arguments: [source])
-        // A state that can't be read is none: the import then begins anew, which is harmless.
+        // A position that can't be read counts as missing. The import then begins again, which does no harm.
         return state.flatMap { try? JSONDecoder().decode(ImportPosition.self, from: Data($0.utf8)) }.flatMap {
             $0.canBe ? $0 : nil
         }
     }
 
-    /// Whether the numbers can be those of an import; an account that goes on from them must not overflow.
+    /// Returns whether the numbers can be those of an import. Counting on from them must not overflow.
     private var canBe: Bool {
         let numbers =
             [counts.inserted, counts.updated, counts.unchanged, counts.repaired, read, rejected]

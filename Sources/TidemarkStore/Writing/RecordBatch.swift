@@ -40,7 +40,7 @@ package final class RecordBatch: @unchecked Sendable {
         var isOfDamage: Bool { code == String(cString: tide_reject_name(TIDE_REJECT_DAMAGED)) }
     }
 
-    /// Rows and refused pieces of the source that never became rows.
+    /// The number of rows, and of refused pieces of the source that never became rows.
     package var readCount: Int {
         let loose = (0..<rejectionCount).count { tide_batch_rejection(pointer, UInt32($0)).row == UInt32.max }
         return rowCount + loose
@@ -51,7 +51,7 @@ package final class RecordBatch: @unchecked Sendable {
 
     package var rejectionCount: Int { Int(tide_batch_rejection_count(pointer)) }
 
-    /// The refusals in the order of the source: readers and stages note them as they find them.
+    /// The refusals in the order of the source. Readers and later stages add them as they find them.
     package var rejections: [Rejection] {
         (0..<rejectionCount).map(rejection(at:)).sorted { $0.line < $1.line }
     }
@@ -88,7 +88,7 @@ package final class RecordBatch: @unchecked Sendable {
         }
     }
 
-    /// What the rows not refused made of their files, of which the contents of `blobs` are new.
+    /// Returns what the rows that were not refused made of their files. The contents of `blobs` are new.
     package func assetCounts(new blobs: [BlobStore.Blob]) -> AssetCounts {
         let named = assets
         let ids = Set(named)
@@ -96,7 +96,7 @@ package final class RecordBatch: @unchecked Sendable {
         return AssetCounts(referenced: named.count, stored: stored.count, bytes: Int(stored.reduce(0) { $0 + $1.size }))
     }
 
-    /// Identifiers of the assets that the rows not refused name, as often as they do.
+    /// The identifiers of the assets that rows name, as often as they name them. Refused rows are left out.
     var assets: [String] {
         var ids: [String] = []
         for column in 0..<tide_batch_column_count(pointer) {

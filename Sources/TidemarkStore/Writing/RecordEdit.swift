@@ -2,7 +2,7 @@ public import Foundation
 public import TidemarkModel
 import TidemarkSQLite
 
-/// The names of the fields that several edits speak of, in the order of their values.
+/// The names of the fields of several edits, in the order of their values.
 package final class FieldNames: Sendable {
     package let list: [String]
     package let set: Set<String>
@@ -15,10 +15,10 @@ package final class FieldNames: Sendable {
     }
 }
 
-/// What a program wants of one record.
+/// The change that a program wants to make to one record.
 package struct RecordEdit: Sendable {
     package enum Base: Sendable {
-        /// Whatever the store has: the values given count.
+        /// The values of the edit count, whatever the store has.
         case any
         /// The record is believed to be new.
         case none
@@ -36,10 +36,10 @@ package struct RecordEdit: Sendable {
     package var record: RecordName
     package var base: Base
     private var content: Content
-    /// When fields were edited; the transaction's time for those that are not there.
+    /// When fields were edited. Other fields have the transaction's time.
     package var times: [String: EditTime]
-    /// The zone in which it is made if it is not there; in a shared store also that in which it is. `nil`: where it is; a new one in the
-    /// default zone, which a shared store that knows others does not have.
+    /// The zone of a new record; in a shared store also the zone of an existing one. `nil` stands for the record's present zone.
+    /// A new record then goes into the default zone, which a shared store with other zones does not have.
     package var zone: Int64?
 
     package init(
@@ -70,7 +70,7 @@ package struct RecordEdit: Sendable {
         if case .deletion = content { true } else { false }
     }
 
-    /// The values that it is to have; `nil` for its deletion. Fields that are not among `fields` stay as they are.
+    /// The values that the record gets; `nil` for a deletion. Fields that are not among `fields` stay as they are.
     ///
     /// - Complexity: O(n) in the fields of an edit whose values are a list.
     package var values: [String: FieldValue]? {
@@ -87,7 +87,7 @@ package struct RecordEdit: Sendable {
         set { content = newValue.map { .named($0, fields: fields) } ?? .deletion(fields: fields) }
     }
 
-    /// Names of the fields that `values` speaks of, those that are to have no value among them.
+    /// The names of the fields that the edit sets or clears.
     package var fields: Set<String> {
         switch content {
         case .deletion(let fields), .named(_, let fields): fields
@@ -95,7 +95,7 @@ package struct RecordEdit: Sendable {
         }
     }
 
-    /// The values as a list; `nil` where they are not given as one.
+    /// The values as a list; `nil` where the edit has them by name.
     var listed: (values: [FieldValue?], names: FieldNames)? {
         if case .listed(let values, let names) = content { (values, names) } else { nil }
     }
@@ -117,7 +117,7 @@ package struct RecordEdit: Sendable {
     }
 }
 
-/// What a save did.
+/// The result of a save.
 package struct SaveOutcome: Sendable {
     package var counts = ChangeCounts()
     /// Conflicts that were resolved.
@@ -126,13 +126,13 @@ package struct SaveOutcome: Sendable {
     package var saved: [RecordName: StoredVersion?] = [:]
     /// The names in the store of edited records, if they differ from the names of the edits.
     package var names: [RecordName: String] = [:]
-    /// Records that have become one with another of their unique key, and the name it has.
+    /// Records that were merged with another of their unique key, with its name.
     package var replaced: [RecordName: String] = [:]
     /// Records that were deleted with a record that they refer to, by the delete rule cascade.
     package var cascaded: [RecordName] = []
-    /// Edits of a store that was set aside which can't be made here, and were added to what was refused.
+    /// The number of edits from a quarantine that can't be made here, and were added to the refused saves.
     package var refused = 0
-    /// The place in history after it; `nil` when nothing was changed.
+    /// The number of its transaction in history; `nil` when nothing was changed.
     package var transaction: Int64?
 }
 

@@ -10,7 +10,7 @@ extension RecordStore {
     /// - Parameters:
     ///   - query: The query.
     ///   - author: The author of the transaction.
-    ///   - isDryRun: Whether it is only found out whether they can be deleted.
+    ///   - isDryRun: Whether only to check that they can be deleted.
     /// - Returns: The names of the records, in the order of the query.
     /// - Throws: `PermissionDenied` for one of them that is somebody else's; ``StoreError`` `sql` when the condition is no SQL expression
     ///   over the type's fields, `schema` for an unknown type or field.
@@ -21,7 +21,7 @@ extension RecordStore {
         try deletion(matching: query, author: author, isDryRun: isDryRun).names
     }
 
-    /// The same, and tells what went with the records because of delete rules.
+    /// As ``delete(matching:author:isDryRun:)``; also returns the records that were deleted because of delete rules.
     package func deletion(
         matching query: RecordQuery, author: TransactionAuthor, isDryRun: Bool = false
     ) throws -> (names: [String], cascaded: [RecordName]) {
@@ -44,7 +44,7 @@ extension RecordStore {
     ///   - fields: Fields of `values` that the type gets if it does not have them.
     ///   - optional: Names of fields that the type may lack when they are cleared.
     ///   - author: The author of the transaction.
-    ///   - isDryRun: Whether it is only found out whether they can be updated.
+    ///   - isDryRun: Whether only to check that they can be updated.
     /// - Returns: The names of the records that it matched, in the order of the query; those that have the values already are among
     ///   them.
     package func update(

@@ -91,7 +91,7 @@ extension RecordStore {
         if connection.base == nil { try connection.checkpoint() }
     }
 
-    /// Where an interrupted import of `source` goes on.
+    /// Returns the position at which an interrupted import of `source` continues.
     package func importPosition(source: String) throws(StoreError) -> ImportPosition? {
         try connection.read("look for an interrupted import") { db in try ImportPosition.fetch(db, source: source) }
     }

@@ -10,8 +10,8 @@ package struct PlacedRecord: Hashable, Sendable {
 }
 
 extension RecordStore {
-    /// Records, and all that hang on them over any number of steps: what they own, and through references that are no declared
-    /// relationships, either way.
+    /// Returns records and everything that hangs on them, in any number of steps: the records that they own, and records on
+    /// either side of references that are no declared relationships.
     ///
     /// - Throws: ``StoreError`` `notFound` for one of the records that is not there.
     /// - Complexity: A look through each type that has references, for each step.
@@ -28,7 +28,7 @@ extension RecordStore {
         return try search.run()
     }
 
-    /// Whether a zone has nothing but some of these records; one that is not there has nothing.
+    /// Returns whether a zone has only records among these. A missing zone has none.
     package func hasOnly(_ records: [PlacedRecord], in zone: ZoneName) throws(StoreError) -> Bool {
         guard let known = try zones().first(where: { $0.name == zone }) else { return true }
         return try connection.read("count the records of a zone") { db in
@@ -70,8 +70,8 @@ extension StoreError {
 extension StoredType {
     fileprivate enum Direction { case toTargets, toReferrers }
 
-    /// The references along which a graph goes on. Without a declared relationship that is either way; with one, from an owner to what it
-    /// owns, and no other way.
+    /// Returns the references that a graph follows. A reference without a declared relationship is followed both ways. An owning
+    /// one is followed from the owner to the owned records only.
     fileprivate func fields(followed direction: Direction) -> [Field] {
         fields.filter { field in
             guard field.type.scalar == .reference else { return false }
@@ -88,7 +88,7 @@ private struct GraphSearch {
     let zones: [Int64: ZoneName]
     private var found: [RecordName: PlacedRecord] = [:]
     private var order: [PlacedRecord] = []
-    /// Names whose records are looked for, or whose references are.
+    /// Names of records that are to be looked up, or whose referring records are.
     private var frontier: Set<String> = []
 
     init(db: Database, types: [StoredType], zones: [Int64: ZoneName]) {
@@ -131,7 +131,7 @@ private struct GraphSearch {
         return order
     }
 
-    /// Takes a record in, and those that it refers to, however their names are spelled; whether it is there.
+    /// Adds a record and the records that it refers to, however their names are spelled. Returns whether the record exists.
     @discardableResult
     private mutating func take(_ name: String, type: StoredType) throws -> Bool {
         var open = [(name, type)]
@@ -148,7 +148,7 @@ private struct GraphSearch {
             let keys = RecordKey.all(name: name)
             guard let row = try Row.fetchOne(statement, arguments: [keys[0], keys[keys.count - 1]]) else { continue }
             isThere = true
-            // As it is stored.
+            // The name as it is stored.
             let record = RecordName(type: type.name, name: RecordKey.fromDatabaseValue(row[1])?.name ?? name)
             guard found[record] == nil else { continue }
             let number: Int64 = try row.stored("_zone", of: type.table)

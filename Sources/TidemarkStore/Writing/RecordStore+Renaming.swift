@@ -3,22 +3,22 @@ import GRDB
 package import TidemarkModel
 import TidemarkSQLite
 
-/// What renaming a record did.
+/// The result of renaming a record.
 package struct RenameOutcome: Sendable {
     /// The name that the record has now.
     package let name: String
-    /// The records whose references name the record, and have the new name now.
+    /// The records whose references had the old name, and have the new name now.
     package let referring: [RecordName]
 }
 
 extension RecordStore {
-    /// Gives a record another name. Its references follow, in the same transaction: those of the store to it in the same zone.
+    /// Renames a record. References to it in the same zone are changed in the same transaction.
     ///
     /// To history, and to the cloud, the record of the old name is deleted and one of the new name is inserted, in that order.
     ///
     /// - Parameters:
     ///   - name: Taken in the normal form C of Unicode.
-    ///   - zone: In a shared store, where the record is; `nil` for any zone.
+    ///   - zone: In a shared store, the zone of the record; `nil` for any zone.
     /// - Throws: ``StoreError`` `notFound` where there is no such record, `invalid` where another record has the name, the name can't be one,
     ///   or the record is the root of a share, `damaged`; `PermissionDenied`. Then nothing is changed.
     /// - Complexity: Reads the tables of all types with references.
@@ -37,7 +37,7 @@ extension StoreTransaction {
         guard let found = try find(record.name, type: type, zone: zone) else {
             throw StoreError(.notFound, "there is no \(record.type) '\(record.name)'")
         }
-        // A copy under another name would have a digest of its own, and the damage would go on unnoticed.
+        // A copy under another name would get a digest of its own, which would hide the damage.
         try found.checkIntact()
         guard !found.name.utf8.elementsEqual(name.utf8) else { return RenameOutcome(name: name, referring: []) }
         for other in connection.types {
@@ -54,7 +54,7 @@ extension StoreTransaction {
         if try Bool.fetchOne(db.cachedStatement(sql: isRoot), arguments: [found.zone, found.name]) ?? false {
             throw StoreError(.invalid, "'\(found.name)' is the root of a share, which names it; stop sharing it first")
         }
-        // By their bytes: Swift takes both normal forms of a name for equal, and SQL does not.
+        // Compared by bytes: Swift treats both normal forms of a name as equal, and SQL does not.
         var old: [String] = []
         for form in [found.name] + RecordKey.all(name: found.name).map(\.name)
         where !old.contains(where: { $0.utf8.elementsEqual(form.utf8) }) { old.append(form) }
@@ -79,7 +79,7 @@ extension StoreTransaction {
                 record: RecordName(type: type.name, name: found.name), base: .any, values: nil, fields: [], zone: edit(found.zone)
             ), at: 0)
         leavesRelationships = true
-        // The old row first: the name may be the same but for its bytes.
+        // The old row is deleted first, because the two names may differ only in their bytes.
         _ = try save(edits, blobs: [], policy: { _ in .overwrite })
         let new = RecordEdit(
             record: RecordName(type: type.name, name: name), base: .any, values: values, fields: Set(values.keys),
@@ -91,7 +91,7 @@ extension StoreTransaction {
     /// The zone of an edit, which a private store needs for records outside the default zone.
     private func edit(_ zone: Int64) -> Int64? { connection.scope == .private && zone == StoreFormat.defaultZone ? nil : zone }
 
-    /// The records of a type whose references name one of some names, with the values that these fields are to have.
+    /// Returns the records of a type whose references have one of the old names, with the new values of these fields.
     private func references(
         to old: [String], from type: StoredType, zone: Int64, renamedTo name: String
     ) throws -> [(row: Int64, values: [String: FieldValue])] {
@@ -104,7 +104,7 @@ extension StoreTransaction {
                 field.type.isList
                 ? "EXISTS (SELECT 1 FROM \(StoredText.elementsSQL(of: "\"\(field.column)\"")) WHERE value IN (\(places)))"
                 : "\"\(field.column)\" IN (\(places))"
-            // In a private store a name is in one zone at the most, and references in all zones mean it.
+            // In a private store a name is in one zone at most, so references in all zones mean it.
             let isAnywhere = connection.scope == .private ? "TRUE" : "FALSE"
             let sql = """
                 SELECT _id, "\(field.column)" FROM "\(type.table)" WHERE (_zone = ? OR \(isAnywhere)) AND \(condition) ORDER BY _id

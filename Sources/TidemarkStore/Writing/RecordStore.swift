@@ -3,8 +3,8 @@ package import GRDB
 public import TidemarkModel
 public import TidemarkSQLite
 
-/// A part of a process that writes through a store. Each has its own mark in history and its own notifier, because each has to hear of what
-/// the other one writes.
+/// A part of a process that writes through a store. Each part has its own mark in history and its own notifier, because it has to
+/// hear of the other part's writes.
 package enum WriterRole: Hashable, Sendable {
     case program
     case sync
@@ -43,11 +43,12 @@ public actor RecordStore {
     private nonisolated let clock: LockedValue<@Sendable () -> Int64>
     /// Returns the time, in microseconds since 1970 UTC.
     nonisolated var now: @Sendable () -> Int64 { clock.withLock(\.self) }
-    /// What observers of ``reader`` know of.
+    /// The state of the store that the observers of ``reader`` have seen.
     private var noticed: Noticed
     /// The round of imports that began last.
     var importRound = ImportRound()
-    /// Whether the store is known to list contents under identifiers that are made of a SHA-256. Another process may begin to.
+    /// Whether the store is known to list contents under identifiers made of a SHA-256. `false` means unknown, because another
+    /// process may begin to list one.
     var listsDigestNames = false
 
     private struct Noticed {
@@ -61,7 +62,8 @@ public actor RecordStore {
         }
     }
 
-    /// Opens a store of a container, making it if the container has neither assets nor a log that one must have left. A container of an
+    /// Opens a store of a container, and makes it unless assets or a log show that it existed before. A container of an older
+    /// format is migrated.
     /// older format is migrated.
     ///
     /// - Parameters:
@@ -79,7 +81,7 @@ public actor RecordStore {
             notifier: notifier, base: nil)
     }
 
-    /// Opens a store whose work runs where that of others runs, too.
+    /// Opens a store that shares its executor with other stores.
     package init(
         container: ContainerDirectory, scope: StoreScope, notifier: StoreChangeNotifier, executor: StoreExecutor
     ) throws(StoreError) {
@@ -88,7 +90,7 @@ public actor RecordStore {
             executor: executor, base: nil)
     }
 
-    /// Opens a store with a clock of one's own: microseconds since 1970 UTC.
+    /// Opens a store with another clock: microseconds since 1970 UTC.
     package init(
         container: ContainerDirectory, scope: StoreScope, notifier: StoreChangeNotifier?, now: @escaping @Sendable () -> Int64
     ) throws(StoreError) {
@@ -163,7 +165,7 @@ public actor RecordStore {
         }
     }
 
-    /// Reads what is committed, beside what is written: no save waits for it. For what may take long.
+    /// Reads committed data beside the writes, so that no save waits for a long read.
     ///
     /// - Throws: ``StoreError``; `CancellationError` where the task is cancelled.
     nonisolated func readConcurrently<Result: Sendable>(
@@ -181,7 +183,7 @@ public actor RecordStore {
         }
     }
 
-    /// Replaces the clock, which a test of a synchronisation gives: microseconds since 1970 UTC.
+    /// Replaces the clock by that of a test: microseconds since 1970 UTC.
     package nonisolated func setClock(_ now: @escaping @Sendable () -> Int64) {
         let bounded = Timestamp.bounded(now)
         clock.withLock { $0 = bounded }
@@ -193,7 +195,7 @@ public actor RecordStore {
     /// Moves the write-ahead log into the database and empties it, unless a reader of another process needs it.
     public func checkpoint() throws(StoreError) { try connection.checkpoint() }
 
-    /// Writes in one transaction, durable when this returns; of history it is one transaction too, if anything changed.
+    /// Writes in one transaction, which is durable when this returns. If anything changes, it is one transaction of history, too.
     ///
     /// - Throws: ``StoreError``; then nothing is written.
     package func transact<Result>(
@@ -220,16 +222,16 @@ public actor RecordStore {
         (syncNotifier ?? notifier)?.post(transaction: transaction, scope: scope.databaseScope)
     }
 
-    /// Lets a synchronisation post its transactions with a notifier of its own: the container that has the store hears it, and the
-    /// synchronisation hears the container's.
+    /// Sets the notifier with which a synchronisation posts its transactions. The container that owns the store then hears the
+    /// synchronisation, and the synchronisation hears the container.
     package nonisolated func setSyncNotifier(_ notifier: StoreChangeNotifier) { syncNotifier.withLock { $0.notifier = notifier } }
 
     private struct WeakNotifier {
         weak var notifier: StoreChangeNotifier?
     }
 
-    /// As ``transact(_:author:_:)``, for a body that also throws what is no failure of the store, as a conflict or what a hook says: that
-    /// comes through as it is, and nothing is written.
+    /// As ``transact(_:author:_:)``, for a body that may also throw an error which is no failure of the store, such as a conflict
+    /// or the error of a hook. Such an error is thrown as it is, and nothing is written.
     package func transactOrRefuse<Result>(
         _ what: String, author: TransactionAuthor, _ body: (StoreTransaction) throws -> Result
     ) throws -> Result {
@@ -246,8 +248,8 @@ public actor RecordStore {
         return try outcome.get()
     }
 
-    /// Has GRDB's observations look again at what other processes have written; at everything, when the container has gone from its
-    /// place or a newer version has migrated it.
+    /// Makes GRDB's observations fetch again what other processes have written. They fetch everything where the container has
+    /// moved, or a newer version has migrated it.
     package func refreshAfterExternalChanges() throws(StoreError) {
         let (before, isInPlace) = (noticed, container.isInPlace)
         let own = [writer.uuidString, syncWriter.uuidString]
@@ -262,7 +264,7 @@ public actor RecordStore {
             do {
                 try container.checkFormat(db, of: scope)
             } catch {
-                // The observations meet the same error. Every format has that table.
+                // The observations then meet the same error. Every format has that table.
                 try notify(of: all())
                 throw error
             }

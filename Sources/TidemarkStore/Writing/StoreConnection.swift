@@ -4,14 +4,14 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// The connections to one database file and what the writing one remembers; a ``RecordStore`` guards it.
+/// The connections to one database file, with the caches of the writing one. A ``RecordStore`` guards them.
 final class StoreConnection {
     let container: ContainerDirectory
     let scope: StoreScope
-    /// One connection that writes; with concurrent reads, others that read meanwhile.
+    /// The connection that writes; with concurrent reads, also connections that read meanwhile.
     let database: any DatabaseWriter
     let identity: StoreIdentity
-    /// The store that a dry run looks through to; `nil` for a real store.
+    /// The store on which a dry run is based; `nil` for a real store.
     let base: DryRunBase?
 
     private let lock: StoreLock
@@ -19,7 +19,7 @@ final class StoreConnection {
     private let checkpointer: WALCheckpointer
 
     private(set) var types: [StoredType] = []
-    /// The indexes that the program has declared, by the names of types, also of types that the store does not have yet.
+    /// The indexes that the program has declared, by type. The store may not have all of these types yet.
     var programIndexes: [String: [FieldIndex]] = [:]
     private var schemaGeneration: Int64 = -1
     private var writers: [Int64: TableWriter] = [:]
@@ -52,14 +52,14 @@ final class StoreConnection {
         self.base = base
     }
 
-    /// Opens the database, which has the newest format, under the lock; makes it if there is none.
+    /// Opens the database under the lock, or makes it if there is none. Its format is the newest.
     private static func open(
         _ container: ContainerDirectory, _ scope: StoreScope, _ lock: borrowing StoreLock, _ lockTimeout: Duration,
         _ readsConcurrently: Bool, _ base: DryRunBase?, _ checkpointer: WALCheckpointer
     ) throws -> (any DatabaseWriter, StoreIdentity) {
         let path = container.store(scope).path
         return try lock.withLock(timeout: lockTimeout) {
-            // Before SQLite makes the file, and removes a log that belonged to another.
+            // Checked before SQLite makes the file, and removes the log of an earlier one.
             try container.checkPlace()
             guard lock.isInPlace else {
                 throw StoreError(
@@ -77,7 +77,7 @@ final class StoreConnection {
             try LogExamination.checkBeforeWriting(path)
             let database = try open(path, of: container, readsConcurrently: readsConcurrently)
             let identity = try database.writeWithoutTransaction { db in
-                // A pool has made it less.
+                // `DatabasePool` has set `synchronous` to NORMAL.
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 try checkpointer.watch(db)
                 return try identify(db, container: container, scope: scope, seed: base?.digestSeed)
@@ -93,9 +93,9 @@ final class StoreConnection {
         configuration.label = "tidemark"
         configuration.busyMode = .timeout(10)
         configuration.prepareDatabase { db in
-            // A connection that comes late must not be to what has come to the container's place.
+            // A late connection must not open the files of another container that has taken this one's place.
             try container.checkPlace()
-            // First: a connection that is refused must not move the log as it closes, and remove it.
+            // This comes first: a refused connection must not checkpoint the log and remove it as it closes.
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
             if try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0 > 0 {
@@ -107,13 +107,13 @@ final class StoreConnection {
             }
             SQLTrace.install(on: db)
         }
-        // A pool writes to an empty log when it opens: not for those who may have nothing to write.
+        // A pool writes to an empty log when it opens, so it is used only where concurrent reads are wanted.
         return readsConcurrently
             ? try DatabaseCreation.openPool(path, configuration)
             : try DatabaseQueue(path: path, configuration: configuration)
     }
 
-    /// What tells the store from others; makes its tables where a file has none, which earlier versions left when they were interrupted.
+    /// Returns the store's identity. Makes the tables in a file without any, which an interrupted earlier version has left.
     private static func identify(
         _ db: Database, container: ContainerDirectory, scope: StoreScope, seed: UInt64?
     ) throws -> StoreIdentity {
@@ -127,7 +127,7 @@ final class StoreConnection {
         return try StoreIdentity(db, path: container.store(scope).path)
     }
 
-    /// Makes the tables of a new store. In a transaction.
+    /// Makes the tables of a new store, within a transaction.
     private static func fill(_ db: Database, _ container: ContainerDirectory, seed: UInt64?) throws {
         try db.execute(sql: StoreFormat.tables)
         try StoreIdentity(digestSeed: seed ?? UInt64.random(in: 1...UInt64.max)).store(db)
@@ -140,7 +140,7 @@ final class StoreConnection {
             return try database.writeWithoutTransaction { db in
                 try db.tellingReadErrors(of: path) {
                     let result = Swift.Result { try body(db) }
-                    // Afterwards: formats only grow, so that everything read before has this format, too.
+                    // Checked afterwards: formats only grow, so everything that was read before had this format, too.
                     try container.checkFormat(db, of: scope)
                     return try result.get()
                 }
@@ -161,7 +161,7 @@ final class StoreConnection {
     ) throws(StoreError) -> Result {
         do {
             return try lock.withLock(timeout: lockTimeout) {
-                // While this waited the container may have moved: what is written to the old files nobody sees again.
+                // During the wait for the lock, the container may have moved. Writes to the old files would be lost.
                 try container.checkPlace()
                 let result = try database.writeWithoutTransaction { db in
                     var result: Result?
@@ -187,7 +187,7 @@ final class StoreConnection {
 
     private var path: String { container.store(scope).path }
 
-    /// The transaction is rolled back: what the core and the cache believed of it is void.
+    /// Forgets what the core and the caches know of a transaction that was rolled back.
     private func forget() {
         for writer in writers.values { tide_writer_load_forget(writer.pointer) }
         schemaGeneration = -1
@@ -195,7 +195,7 @@ final class StoreConnection {
 
     /// Closes the connections. Reads and writes throw ``StoreError`` `closed` afterwards.
     func close() throws(StoreError) {
-        // The core's writers have statements, without which the connection can close.
+        // The core's writers hold statements, and the connection can't close while these exist.
         writers = [:]
         do {
             try database.close()
@@ -217,7 +217,7 @@ final class StoreConnection {
 
     // The schema, and the core's writers
 
-    /// Brings the cached schema up to what the database says. Runs in the transaction that relies on it.
+    /// Updates the cached schema from the database, in the transaction that relies on it.
     func refreshSchema(_ db: Database) throws {
         let generation =
             try Int64.fetchOne(db.cachedStatement(sql: "SELECT value FROM tide_meta WHERE key = 'schema_generation'")) ?? 0
@@ -227,7 +227,7 @@ final class StoreConnection {
         schemaGeneration = generation
     }
 
-    /// The core's writer of a type's table, ready for the transaction at hand.
+    /// Returns the core's writer of a type's table, ready for the present transaction.
     func writer(_ db: Database, for type: StoredType) throws -> TableWriter {
         let siblings = types.filter { $0.id != type.id }.map(\.table)
         let writer: TableWriter
@@ -238,7 +238,7 @@ final class StoreConnection {
             writer = try TableWriter(db, seed: identity.digestSeed, type: type, siblings: siblings)
             writers[type.id] = writer
         }
-        // Somebody else has written since: what a load remembers of the names is no longer all.
+        // Another process has written since. The names that a load remembers are no longer complete.
         let version = try Int64.fetchOne(db.cachedStatement(sql: "PRAGMA data_version")) ?? 0
         if version != dataVersion {
             for writer in writers.values { tide_writer_load_forget(writer.pointer) }
@@ -248,7 +248,7 @@ final class StoreConnection {
         return writer
     }
 
-    /// Forgets the core's writers: a table is not what they know of it. They must not be loading.
+    /// Forgets the core's writers, because a table has changed under them. None of them may be loading.
     func forgetWriters() { writers = [:] }
 
     /// Forgets what the core knows of a type's table in a part of a transaction that was rolled back.

@@ -4,12 +4,12 @@ package import TidemarkModel
 import TidemarkSQLite
 
 extension RecordStore {
-    /// Saves edits in one transaction, all or none: merges each with what the store has by then.
+    /// Saves edits in one transaction, all or none. Each is merged with the store's present record.
     ///
     /// - Parameters:
     ///   - schemas: Types that the edits need.
     ///   - policy: The merge policy of a type.
-    ///   - tellingStates: Whether the outcome has the new state of each record.
+    ///   - tellingStates: Whether the outcome includes the new state of each record.
     ///   - validate: Called first, in the transaction, with the match in the store for each edit. If it throws, nothing is saved.
     /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; the errors of a custom rule and of `validate`;
     ///   ``StoreError``.
@@ -29,9 +29,10 @@ extension RecordStore {
         }
     }
 
-    /// Deletes records in one transaction, whatever has changed of them, and tells what went with them because of delete rules.
+    /// Deletes records in one transaction, whatever has changed in them. Returns the records that were deleted because of delete
+    /// rules.
     ///
-    /// - Parameter isDryRun: Whether it is only found out whether they can be deleted.
+    /// - Parameter isDryRun: Whether only to check that they can be deleted.
     package func deletion(
         of records: [RecordName], author: TransactionAuthor, isDryRun: Bool = false
     ) throws -> [RecordName] {
@@ -55,8 +56,8 @@ extension RecordStore {
 }
 
 extension FieldValue {
-    /// The value as it is beside what a field has: a property that reads whole numbers as doubles, whose precision is less, and was not
-    /// edited, leaves the number as it is.
+    /// Returns the value to write in place of a field's stored one. A property that reads whole numbers as doubles is less
+    /// precise, so a number that was not edited stays as it is.
     package func fitting(_ stored: FieldValue?) -> FieldValue {
         switch (self, stored) {
         case (.double(let number), .int64(let whole)?) where Double(whole) == number: .int64(whole)
@@ -69,9 +70,9 @@ extension FieldValue {
 }
 
 extension StoredType {
-    /// A value as the store has it: whole numbers where a field of int64, or of a list of them, is given doubles.
+    /// Returns a value of the field's type: a double in an int64 field, or in a list of them, becomes a whole number.
     ///
-    /// - Parameter stored: What the record has in the field.
+    /// - Parameter stored: The record's present value of the field.
     /// - Throws: ``StoreError`` `invalid` for any other double.
     func fitting(_ field: String, _ value: FieldValue, _ stored: FieldValue? = nil) throws(StoreError) -> FieldValue {
         let known = schema.field(named: field)?.type
@@ -104,7 +105,8 @@ extension StoredType {
 }
 
 extension RecordEdit {
-    /// The edit with values that fit the type's fields. A number that was not edited stays as it was loaded, or as the store has it.
+    /// Returns the edit with values of the fields' types. A number that was not edited stays as it was loaded, or as the store
+    /// has it.
     fileprivate func fitting(
         _ type: StoredType, _ found: StoreTransaction.FoundRecord?, _ places: StoreTransaction.FieldPlaces?
     ) throws(StoreError) -> RecordEdit {
@@ -124,18 +126,18 @@ extension RecordEdit {
     }
 }
 
-/// A record as a merge has decided it, and as it is in the store.
+/// The outcome of a merge for a record, beside the record in the store.
 struct MergedRecord {
     let type: StoredType
     let name: String
-    /// Where it is, or is to be.
+    /// The zone of the record, or of the record to be made.
     let zone: Int64
-    /// Its row; `nil` where it is not there.
+    /// The record's row; `nil` for a new record.
     let row: Int64?
     /// The values to write, by the places of the fields in the type; `nil` for a deletion.
     let changes: [(field: Int, value: FieldValue?)]?
 
-    /// Whether the record is there and does not change.
+    /// Whether the record exists and does not change.
     var isUnchanged: Bool { row != nil && changes?.isEmpty == true }
 
     init(type: StoredType, name: String, zone: Int64, row: Int64?, changes: [(field: Int, value: FieldValue?)]?) {
@@ -178,7 +180,7 @@ extension StoreTransaction {
         var unresolved: [RecordMerge.Unresolved] = []
         for (index, edit) in edits.enumerated() {
             if edit.zone == nil, case .any = edit.base, let found = lookUps?[index], found.match == .equal {
-                // There is nothing to merge, to permit or to write.
+                // There is nothing to merge, check or write.
                 try found.found?.checkIntact()
                 noteUnchanged()
                 continue
@@ -208,7 +210,7 @@ extension StoreTransaction {
         return outcome
     }
 
-    /// Adds the records as they are after the edits, and their names, to an outcome.
+    /// Adds the records' states after the edits, and their names, to an outcome.
     private func tellStates(after edits: [RecordEdit], _ outcome: inout SaveOutcome) throws {
         outcome.saved.reserveCapacity(edits.count)
         for edit in edits {
@@ -228,7 +230,7 @@ extension StoreTransaction {
 
     private func merge(_ edit: RecordEdit, _ lookUp: LookedUpRecord, policy: MergePolicy) throws -> MergedRecord? {
         guard let type = type(named: edit.record.type) else {
-            // What is to be deleted from a type that there is not is gone already.
+            // A record to be deleted from a missing type does not exist.
             guard !edit.isDeletion else { return nil }
             throw unknownType(edit.record.type)
         }
@@ -242,14 +244,14 @@ extension StoreTransaction {
         let found = lookUp.found
         let places = edit.listed.map { self.places(of: $0.names, in: type) }
         let edit = try edit.fitting(type, found, places)
-        // Deleting a damaged record is what may be left to do with it.
+        // A damaged record can still be deleted.
         if !edit.isDeletion { try found?.checkIntact() }
         func merged(_ changes: [(field: Int, value: FieldValue?)]?) throws -> MergedRecord {
             MergedRecord(
                 type: type, name: found?.name ?? edit.record.name.composed, zone: try found?.zone ?? home(edit), row: found?.row,
                 changes: changes)
         }
-        /// The values given, and the store's for fields that they do not speak of.
+        /// Returns the values of the edit, with the store's values of the other fields.
         func completed(_ values: [String: FieldValue], with others: [String: FieldValue]?) -> [String: FieldValue] {
             values.merging((others ?? [:]).filter { !edit.fields.contains($0.key) }) { mine, _ in mine }
         }
@@ -288,11 +290,11 @@ extension StoreTransaction {
         }
     }
 
-    /// The zone that a new record goes to.
+    /// Returns the zone of a new record.
     private func home(_ edit: RecordEdit) throws -> Int64 {
         guard connection.scope == .shared else { return edit.zone ?? StoreFormat.defaultZone }
         guard let zone = edit.zone, zone != StoreFormat.defaultZone else {
-            // A deletion of a record that is not there goes nowhere.
+            // The deletion of a missing record needs no zone.
             if edit.isDeletion { return StoreFormat.defaultZone }
             throw StoreError(
                 .invalid,
@@ -304,7 +306,8 @@ extension StoreTransaction {
         return zone
     }
 
-    /// When the fields of a record were edited after a version of it: here by the time of the transaction, elsewhere as the cloud says.
+    /// Returns when the fields of a record were edited after a version: local edits by their transaction's time, others by the
+    /// cloud's times.
     ///
     /// - Complexity: A look-up for each change of the record since.
     func editTimes(type: StoredType, row: Int64, since version: Int64) throws -> [String: EditTime] {
@@ -337,7 +340,7 @@ extension StoreTransaction {
         }
     }
 
-    /// Writes records as they were merged: what differs of those that stay, and deletes the others.
+    /// Writes merged records: the changed values of those that stay. Deletes the others.
     func apply(_ records: [MergedRecord], policy: (String) -> MergePolicy) throws {
         var places: [(type: StoredType, zone: Int64)] = []
         for record in records where !places.contains(where: { $0.type.id == record.type.id && $0.zone == record.zone }) {
@@ -369,7 +372,7 @@ extension StoreTransaction {
 
     // The log of conflicts
 
-    /// Where nothing was changed there is no transaction to name: 0 stands for none.
+    /// Logs the resolved conflicts. The number 0 stands for no transaction, where nothing was changed.
     func logConflicts() throws {
         let id = counts.isUnchanged ? 0 : id
         for conflict in conflicts {

@@ -3,12 +3,12 @@ import TidemarkModel
 import TidemarkSQLite
 
 extension StoreTransaction {
-    /// Merges records of a zone that agree in a unique key of their type with a record that changes of this transaction have touched.
+    /// Merges records of a zone with equal unique keys, if changes of this transaction have touched one of them.
     ///
-    /// The lowest name stays, by its bytes. What was edited later is the local side of the merge, so that all devices, which know the
-    /// same edits, end with the same.
+    /// The record with the lowest name, by its bytes, stays. The later edit is the local side of the merge, so all devices that
+    /// know the same edits reach the same record.
     ///
-    /// In a synchronisation, where no caller learns it, the log of conflicts tells which records have become one.
+    /// In a synchronisation no caller learns of the merge, so the log of conflicts says which records were merged.
     ///
     /// - Complexity: A look-up in the key's index for each touched record.
     func mergeUniqueKeys(of type: StoredType, changes: Range<Int64>, _ policy: MergePolicy) throws {
@@ -16,7 +16,7 @@ extension StoreTransaction {
         for (ordinal, key) in type.uniqueKeys.enumerated() {
             let columns = key.compactMap { name in type.fields.first { $0.name == name }?.column }
             let equal = columns.map { "o.\"\($0)\" = r.\"\($0)\"" }.joined(separator: " AND ")
-            // Where a field of the key has no value, it tells nothing; with `=` such rows never agree.
+            // A key with a missing value is equal to no other: in SQL, `=` never holds for NULL.
             let sql = """
                 SELECT o._id FROM "\(type.table)" r JOIN "\(type.table)" o INDEXED BY "tide_unique_\(type.table)_\(ordinal)"
                 ON \(equal) AND o._zone = r._zone WHERE r._id = ? ORDER BY o._id
@@ -34,7 +34,7 @@ extension StoreTransaction {
         var records: [(found: FoundRecord, times: [String: EditTime])] = []
         for row in rows {
             guard let found = try find(row: row, type: type) else { continue }
-            // What is damaged is merged with nothing; they become one when it is repaired and changed.
+            // A damaged record is not merged. That happens when it is repaired and changed.
             guard found.isIntact else { return }
             records.append((found, try editTimes(type: type, row: row, since: 0)))
         }
@@ -66,7 +66,7 @@ extension StoreTransaction {
                     type: type, name: first.found.name, zone: first.found.zone, row: first.found.row,
                     current: first.found.state.values, values: values)
             ]
-        // With the duplicates gone, what is written agrees with no other.
+        // Once the duplicates are deleted, the written record has a unique key.
         try apply(writes, policy: { _ in policy })
     }
 }

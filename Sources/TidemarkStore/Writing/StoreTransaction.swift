@@ -4,9 +4,9 @@ import GRDB
 package import TidemarkModel
 import TidemarkSQLite
 
-/// Who writes, and where what is written comes from.
+/// The program or synchronisation that writes, and the origin of its changes.
 package struct TransactionAuthor: Hashable, Sendable {
-    /// A name that the program gives itself.
+    /// The name that the program gives itself.
     package var name: String
     package var origin: HistoryOrigin
     /// The part of the process that writes.
@@ -19,9 +19,9 @@ package struct TransactionAuthor: Hashable, Sendable {
     }
 }
 
-/// A transaction on its way: what is written through it becomes durable together, and is one transaction of history.
+/// A running transaction. Its writes become durable together, and are one transaction of history.
 ///
-/// It is valid within the call that it is given to.
+/// It is valid only within the call that it is passed to.
 package final class StoreTransaction {
     let db: Database
     let connection: StoreConnection
@@ -36,29 +36,29 @@ package final class StoreTransaction {
     private(set) var counts = ChangeCounts()
     /// The conflicts that were resolved, in order.
     private(set) var conflicts: [MergeConflict] = []
-    /// Records that have become one with another of their unique key.
+    /// Records that were merged with another of their unique key.
     var replacements = RecordReplacements()
     private var changedTables: Set<String> = []
-    /// The zones of the store. Nobody makes one meanwhile.
+    /// The zones of the store. No other process can make one meanwhile.
     private(set) lazy var zones = Result { try StoreZone.fetchAll(db) }
     /// Whether the store has more than the default zone.
     private(set) lazy var severalZones = Result { try StoreZone.areSeveral(db) }
-    /// What one may do in a shared store; `nil` where nobody needs to be asked.
+    /// The permissions in a shared store; `nil` where none are needed.
     private(set) lazy var permissions = Result { try isFromCloud ? nil : SharedPermissions(db, scope: connection.scope) }
     /// The statement of the last look-up, which the next look-up uses again.
     var lookUpStatement: LookUpStatement?
     /// The places of the last list of fields, which the next edit uses again.
     var fieldPlaces: FieldPlaces?
-    /// Nothing of it is to be written; said when a result is found out that rules it out.
+    /// Whether nothing of it is to be written, because a computed result rules that out.
     var isAbandoned = false
-    /// Whether the delete rules are left alone: what is deleted is there again by the end, or was deleted before.
+    /// Whether the delete rules are not applied, because deleted records exist again at the end, or were deleted before.
     var leavesRelationships = false
-    /// What is known of shares has changed.
+    /// Whether the known shares have changed.
     var changesShares = false
 
     /// - Parameters:
     ///   - now: The clock, microseconds since 1970 UTC.
-    ///   - notBefore: Edits of others that this transaction knows of have been made until then.
+    ///   - notBefore: The latest time of others' edits that this transaction knows.
     init(
         _ db: Database, connection: StoreConnection, author: TransactionAuthor, writer: UUID, now: Int64, notBefore: Int64? = nil
     ) throws {
@@ -68,7 +68,7 @@ package final class StoreTransaction {
         self.writer = writer
         let next = try StoreCounters(db, base: connection.base)
         (id, firstChange, nextChange) = (next.transaction, next.change, next.change)
-        // A clock that was set back, or stands still, does not make history go backwards.
+        // History does not go backwards, even if the clock was set back or stands still.
         let known = notBefore.map { min($0, now + EditTime.greatestLead) + 1 } ?? now
         time = next.lastTime == .max ? now : max(now, known, next.lastTime + 1)
     }
@@ -91,14 +91,14 @@ package final class StoreTransaction {
                 + (connection.container.description.environment == .production ? ". In production the schema is fixed" : ""))
     }
 
-    /// Makes sure that a type and its fields are there.
+    /// Makes a type and its fields, unless they exist.
     ///
     /// - Throws: ``StoreError`` `schema` when the environment is production and something is missing, or when a field is there with
     ///   another type.
     ///
-    /// - Parameter fitsNumbers: Whether a double may be declared for a field of int64, and a list for a list. Their values are made to fit
-    ///   by ``StoredType/fitting(_:_:_:)``.
-    /// - Parameter indexOrigin: Who declares the schema's indexes.
+    /// - Parameter fitsNumbers: Whether a double may be declared for an int64 field, and a list of doubles for a list of them.
+    ///   ``StoredType/fitting(_:_:_:)`` then converts their values.
+    /// - Parameter indexOrigin: The origin of the schema's indexes.
     package func declare(
         _ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool = false,
         indexOrigin: StoredIndex.Origin = .program
@@ -107,12 +107,12 @@ package final class StoreTransaction {
         try declareUniqueKeys(schema, environment: environment)
         try declareRelationships(schema)
         try declareIndexes(schema, origin: indexOrigin)
-        // A type, or a field, may come from a cloud, which has no indexes.
+        // A type or field from a cloud has no indexes.
         if schema.indexes == nil { try declareProgramIndexes(of: schema.name) }
     }
 
     private func declareFields(_ schema: RecordTypeSchema, environment: StoreEnvironment, fitsNumbers: Bool) throws {
-        // The field of the record names is not one of the store's: its view has one column of that name.
+        // The field of the record names is no field of the store. The type's view has one column of that name.
         if schema.nameField != nil, let collision = schema.nameCollision() { throw StoreError(.schema, collision.description) }
         guard let stored = type(named: schema.name) else {
             guard environment == .development else { throw unknownType(schema.name) }
@@ -189,10 +189,11 @@ package final class StoreTransaction {
     /// Writes a batch. Refused rows are noted in it.
     ///
     /// - Parameters:
-    ///   - zone: Where new records go. In a shared store, and from the cloud, also where the others are; else these are found in any zone.
+    ///   - zone: The zone of new records. In a shared store, and for changes from the cloud, also the zone of existing ones;
+    ///     otherwise these are found in any zone.
     ///   - isLoad: Whether a type that is empty is loaded without its index until loads end.
-    ///   - blobs: Those that the batch's rows name, durable already.
-    ///   - uniquePolicy: How records that agree in a unique key become one; `nil` to leave them.
+    ///   - blobs: The durable blobs that the batch's rows name.
+    ///   - uniquePolicy: The policy by which records with equal unique keys are merged; `nil` to leave them.
     /// - Complexity: O(n log n) in the batch's rows.
     @discardableResult
     func write(
@@ -212,7 +213,7 @@ package final class StoreTransaction {
                 tide_writer_apply(writer.pointer, pointer, zone, isAnywhere, id, &counters, &written, &$0)
             }
         }
-        // A row that was refused after its files had been ingested names nothing.
+        // A row that was refused after its files were ingested names no blob.
         let named = batch.rejectionCount > 0 && !blobs.isEmpty ? Set(batch.assets) : nil
         for blob in blobs where named?.contains(blob.id) ?? true { try blob.register(db) }
         let counts = note(written, type)
@@ -235,9 +236,9 @@ package final class StoreTransaction {
         return note(written, type)
     }
 
-    /// Has a record go on in another zone, in a row of its own: with all that is not sent of it, as one that the cloud does not have there.
+    /// Moves a record to another zone, into a new row. Its unsent changes move with it, and the cloud does not have it there yet.
     ///
-    /// - Parameter edited: When its fields were edited, and it was moved last, as far as history does not say.
+    /// - Parameter edited: The times of its edits and of its last move, as far as history does not have them.
     /// - Returns: Its new row, and the change that deleted the old one.
     func move(_ row: Int64, type: StoredType, to zone: Int64, edited: String?) throws -> (row: Int64, deletion: Int64) {
         let next = try StoreCounters.row(db, type: type, base: connection.base)
@@ -257,7 +258,7 @@ package final class StoreTransaction {
         guard written.deleted == 1, nextChange == insertion else {
             throw StoreError(.corrupt, "the row \(row) of \(type.name) can't be moved: it is not there")
         }
-        // The number of the deletion says that it is the same record.
+        // The insertion names the deletion as its predecessor, which marks the same record.
         try db.cachedStatement(
             sql: """
                 INSERT INTO tide_changes (id, transaction_id, type_id, kind, first_row, last_row, previous) VALUES (?, ?, ?, 1, ?, ?, ?)
@@ -289,13 +290,13 @@ package final class StoreTransaction {
         return counts
     }
 
-    /// Counts a record that is as it was.
+    /// Counts a record that does not change.
     func noteUnchanged() { counts.unchanged += 1 }
 
     /// Logs conflicts that were resolved.
     func log(_ resolved: [MergeConflict]) { conflicts += resolved }
 
-    /// Forgets all conflicts but the first: the merge that resolved the others is not written.
+    /// Forgets all conflicts but the first ones, because the merge that resolved the others is not written.
     func forgetConflicts(behind count: Int) { conflicts.removeLast(conflicts.count - count) }
 
     /// Notes the transaction in history, if it changed anything, and its conflicts.
@@ -316,7 +317,7 @@ package final class StoreTransaction {
             id, time, author.name, author.origin.rawValue, writer.uuidString, counts.inserted, counts.updated, counts.deleted,
             firstChange, nextChange - 1,
         ])
-        // The core's writes pass GRDB by: whoever observes the tables is told.
+        // GRDB does not see the core's writes, so observers of the tables are notified here.
         for table in changedTables { try db.notifyChanges(in: Table(table)) }
     }
 }

@@ -21,7 +21,7 @@ final class TableWriter {
 
     var isLoading: Bool { tide_writer_is_loading(pointer) }
 
-    /// Takes notice of fields and types that have come since.
+    /// Updates the writer after fields or types were added.
     func update(type: StoredType, siblings: [String]) throws {
         guard known != (type, siblings) else { return }
         try type.withTable(siblings: siblings) { table in

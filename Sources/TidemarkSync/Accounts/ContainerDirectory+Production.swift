@@ -3,11 +3,11 @@ import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What comes of making a development container a production one.
+/// The result of making a development container a production one.
 public struct ProductionChange: Hashable, Sendable {
     /// The container as it is now.
     public let container: ContainerDirectory
-    /// Whether it was a development container before.
+    /// Whether the container was a development container before.
     public let isChanged: Bool
     /// The number of records that the next synchronisation sends to the production environment.
     public let records: Int
@@ -18,9 +18,9 @@ public struct ProductionChange: Hashable, Sendable {
 extension ContainerDirectory {
     /// Makes a development container a production one.
     ///
-    /// Its schema is fixed from then on: it grows only by what the cloud brings, and by ``SchemaChange/add(_:)``. The production environment of a
-    /// cloud has none of the records yet, so that all of them are sent again after the next sign-in. What the development environment has stays
-    /// there. Programs that have the container open have to open it again.
+    /// The schema is fixed from then on: it grows only by the cloud's schema, and by ``SchemaChange/add(_:)``. The production
+    /// environment of a cloud has none of the records yet, so all of them are sent again after the next sign-in. The records in
+    /// the development environment stay there. Programs that have the container open have to open it again.
     ///
     /// A production container does not become a development one again.
     ///

@@ -23,7 +23,7 @@ public struct AssetProgress: Hashable, Sendable {
 /// Fetches and removes contents of a container whose records are synchronised.
 package struct AssetAccess: Sendable {
     private let container: ContainerDirectory
-    /// What synchronises the stores; contents of a store without one can't be fetched.
+    /// The engines that synchronise the stores. Contents of a store without an engine can't be fetched.
     private let engines: [SyncEngine]
     /// All stores of the container.
     private let stores: [RecordStore]
@@ -32,13 +32,13 @@ package struct AssetAccess: Sendable {
         (self.container, self.engines, self.stores) = (container, engines, stores)
     }
 
-    /// As many downloads are handed to a queue at once.
+    /// The number of downloads that are handed to a queue at once.
     private static let atOnce = 64
 
-    /// Downloads contents that are not here.
+    /// Downloads contents that are not here. A content that no cloud has any more does not keep the others from coming; its error
+    /// is thrown at the end.
     ///
     /// - Parameter arrived: Called with each content that has come.
-    /// A content that the cloud does not have any more does not keep the others from coming; its error is thrown at the end.
     ///
     /// - Throws: ``StoreError`` `notFound` for an asset that no store knows, `notDownloaded` where nothing can fetch it; `CloudError`;
     ///   ``ContainerEvent/Failure`` where no account is signed in; `CancellationError`.
@@ -54,7 +54,7 @@ package struct AssetAccess: Sendable {
         for engine in engines {
             for source in try await engine.sources(of: missing) { sources[source.content.id, default: []].append(source) }
         }
-        // What no cloud can have doesn't keep the others from coming.
+        // A content that no cloud can have does not keep the others from coming.
         let unknown = missing.subtracting(sources.keys).min()
         missing.formIntersection(sources.keys)
         let meter = ProgressMeter(
@@ -113,7 +113,8 @@ package struct AssetAccess: Sendable {
 
     // Removing
 
-    /// Evicts contents, the least recently used first: only those that the cloud says it has, and that nothing names which it does not have.
+    /// Evicts contents, the least recently used first. Only contents that the cloud confirms are evicted, and only if no record
+    /// or change that the cloud lacks names them.
     ///
     /// - Parameters:
     ///   - ids: The contents; `nil` for all.

@@ -3,15 +3,16 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
 
-/// Downloads the contents of a store that were asked for, some at once.
+/// Downloads the contents of a store that were asked for, some of them at once.
 ///
-/// Those of a higher priority go first. Whoever asks for a content that is on its way joins that transfer; it is cancelled when all who
+/// Contents of a higher priority come first. A caller who asks for a content that is being transferred joins the transfer. The
+/// transfer is cancelled when all its callers are.
 /// wait for it are.
 actor AssetDownloadQueue {
     private let assets: AssetTransfer
-    /// Transfers at once.
+    /// The most transfers at once.
     private static let slots = 4
-    /// One is kept for a person who waits.
+    /// The most transfers for callers who don't wait: one slot is kept for a person who does.
     private static let prefetchSlots = 3
 
     private var waiting: [Int: Transfer] = [:]
@@ -48,7 +49,7 @@ actor AssetDownloadQueue {
     /// Downloads a content, and returns when it is here.
     ///
     /// - Parameters:
-    ///   - zones: Where records name it.
+    ///   - zones: The zones whose records name the content.
     ///   - progress: Called with the number of bytes that are here.
     /// - Throws: `CloudError`; ``StoreError``; `CancellationError`. What has come until then stays, and the next download goes on from there.
     func download(
@@ -115,7 +116,7 @@ actor AssetDownloadQueue {
         guard let transfer = transfers[content], let waiter = transfer.waiters.removeValue(forKey: number) else { return }
         waiter.continuation.resume(throwing: CancellationError())
         guard transfer.waiters.isEmpty else { return }
-        // Who asks for it from now on begins another transfer, which goes on where this one stops.
+        // A caller who asks for the content from now on begins another transfer, which continues where this one stops.
         forget(transfer)
         waiting[transfer.number] = nil
         transfer.task?.cancel()

@@ -4,7 +4,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Uploads and downloads assets, piece by piece. An interrupted transfer goes on where it stopped.
+/// Uploads and downloads assets, piece by piece. An interrupted transfer continues where it stopped.
 ///
 /// It runs on a thread of its own, because reading, hashing and making durable block.
 actor AssetTransfer {
@@ -14,17 +14,17 @@ actor AssetTransfer {
     private let store: RecordStore
     private let database: any CloudDatabase
     private let policy: AssetDownloads
-    /// Half-fetched assets lie here, by their digests.
+    /// The folder of unfinished downloads, which are named by their digests.
     private let folder: URL
-    /// How many uses there are of a folder. The transfers of a container's two stores run at once and have one folder: the last use removes it.
-    /// Only one process synchronises a container.
+    /// The number of uses of each folder. The two stores of a container download at once into one folder, and the last use
+    /// removes it. Only one process synchronises a container.
     private static let folderUses = LockedValue<[String: Int]>([:])
     /// The largest piece that the way to the cloud accepts. It may be less than the cloud's own limit, as a proxy may have a limit, too.
     private var pieceMost = Int.max
     private static let pieceLeast = 64 << 10
-    /// Opened by the first file that comes.
+    /// Opened when the first file has come.
     private var openAssets: (blobs: BlobStore, workers: IngestWorkers)?
-    /// Digests whose contents are on their way, with those who wait for their ends.
+    /// Digests of contents that are being fetched, with the tasks that wait for them.
     private var onTheirWay: [String: [CheckedContinuation<Void, Never>]] = [:]
 
     /// - Parameter policy: Which contents come with their records.
@@ -89,7 +89,8 @@ actor AssetTransfer {
                     id = try await store.assets([asset.digest])[asset.digest] ?? id
                 }
                 guard let file = store.file(of: id) else { continue }
-                // The file was whole when its digest was computed, which may be long ago. Its records are refused, and the others go.
+                // The file was whole when its digest was computed, which may be long ago. If it no longer is, only its records
+                // are refused.
                 guard fresh.contains(id) || store.isWhole(id) else {
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     continue
@@ -97,7 +98,7 @@ actor AssetTransfer {
                 do {
                     try await upload(file, as: asset, from: offset, zone: zone, limits: limits, progress: progress)
                 } catch let error where Self.isOfOneAsset(error) && (error as? CloudError)?.code != .permissionFailure {
-                    // Its records are refused, and the others go.
+                    // Only the records of this asset are refused.
                     for (id, other) in assets where other == asset { assets[id] = nil }
                     try await store.forgetDigest(of: id)
                 }
@@ -190,11 +191,12 @@ actor AssetTransfer {
         _ assets: Set<CloudAsset>, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void
     ) async throws -> DownloadedAssets {
         guard !assets.isEmpty else { return DownloadedAssets() }
-        // Nothing is removed that is registered here and named by no record yet: until `close()`, which follows the commit.
+        // Contents that are registered here and that no record names yet must not be removed before `close()`, which follows the
+        // commit.
         try openBlobs()
         var known = try await store.assets(Set(assets.map(\.digest)))
         let sizes = Dictionary(grouping: assets, by: \.digest).mapValues(\.count)
-        // A digest with two sizes is no digest of either.
+        // A digest with two sizes fits neither content.
         var missing = assets.filter { known[$0.digest] == nil && sizes[$0.digest] == 1 }
         let absent = missing.filter { !policy.includes($0.size) && Self.isValid($0, limits) }
         known.merge(try await register(absent)) { one, _ in one }
@@ -203,7 +205,7 @@ actor AssetTransfer {
         let digests = missing.map(\.digest).sorted()
         for digest in digests { await begin(digest) }
         defer { for digest in digests { end(digest) } }
-        // Somebody may have asked for one meanwhile.
+        // Another task may have fetched some meanwhile.
         known.merge(try await store.assets(Set(digests))) { one, _ in one }
         var fetched: [(asset: CloudAsset, file: URL)] = []
         var failures: [CloudAsset: CloudError] = [:]
@@ -223,7 +225,7 @@ actor AssetTransfer {
     /// Gives identifiers to contents that stay in the cloud.
     private func register(_ assets: Set<CloudAsset>) async throws -> [String: String] {
         guard !assets.isEmpty else { return [:] }
-        // A file may be here whose digest nobody has computed yet: then it is the content.
+        // A file of the same content may be here whose digest was not computed yet.
         for id in try await store.undigested(sizes: Set(assets.map(\.size))) {
             guard let file = store.file(of: id), let asset = try? Self.digest(of: file), assets.contains(asset) else { continue }
             guard store.isWhole(id) else { continue }
@@ -243,7 +245,7 @@ actor AssetTransfer {
     /// Brings a content that the store knows and does not have.
     ///
     /// - Parameters:
-    ///   - zones: Where records name it; each is tried.
+    ///   - zones: The zones whose records name the content. Each is tried.
     ///   - progress: Called with the number of bytes that are here by now.
     /// - Throws: `CloudError` `assetNotAvailable` where the cloud does not have it; `CancellationError`; ``StoreError``.
     func bring(
@@ -272,8 +274,8 @@ actor AssetTransfer {
         )
     }
 
-    /// Puts a content that has come to its place. Its SHA-256 was compared: a content of the same identifier's XXH3-128 may be another one. That
-    /// it is what its identifier says is examined before it has its name, under which others read it.
+    /// Gives a downloaded file its name. Its SHA-256 was compared, but another content may have the same XXH3-128, and so the
+    /// same identifier. So the content is compared with its identifier before others can read it under that name.
     private func place(_ file: URL, as content: RemoteAsset) async throws {
         guard try AssetFiles.isContent(file, of: content) else {
             unlink(file.path)
@@ -281,7 +283,7 @@ actor AssetTransfer {
         }
         let blobs = try BlobStore(container: store.container)
         if try !blobs.adopt(file, as: content.id, replaces: false) {
-            // A file has come there meanwhile, or is damaged.
+            // Another file has the name by now, or a damaged one had it before.
             let there = AssetFiles.url(of: content.id, in: store.container.assets)
             if (try? Self.digest(of: there)) == CloudAsset(digest: content.sha256, size: content.size) {
                 unlink(file.path)
@@ -306,7 +308,7 @@ actor AssetTransfer {
         return AssetFiles.media(of: file, size: content.size)
     }
 
-    /// Waits until nobody fetches a content; then the caller does.
+    /// Waits until no task fetches a content. Then the caller fetches it.
     private func begin(_ digest: String) async {
         while onTheirWay[digest] != nil {
             await withCheckedContinuation { onTheirWay[digest]?.append($0) }
@@ -322,7 +324,7 @@ actor AssetTransfer {
 
     /// - Parameters:
     ///   - progress: Called with the number of bytes of each piece.
-    ///   - there: Of a content that somebody has asked for: called with the number of bytes that are here.
+    ///   - there: Called with the number of bytes that are here, for a content that a caller waits for.
     private func fetch(
         _ asset: CloudAsset, zone: CloudZoneID, limits: CloudLimits, progress: @Sendable (Int64) async -> Void,
         there report: (@Sendable (Int64) async -> Void)? = nil
@@ -342,7 +344,7 @@ actor AssetTransfer {
             var there = Int64(lseek(descriptor, 0, SEEK_END))
             guard there >= 0 else { throw Folder.failure("read", file.path) }
             while there < asset.size {
-                // A synchronisation ends between its steps.
+                // Only a download on demand is cancelled between pieces; a synchronisation ends between its steps.
                 if report != nil { try Task.checkCancellation() }
                 let piece = try await database.download(
                     asset, in: zone, from: there, count: min(limits.bytesPerAssetPiece, Int(asset.size - there)))
@@ -392,7 +394,7 @@ actor AssetTransfer {
         }
     }
 
-    /// Ingests files; then they are the store's.
+    /// Ingests files, which belong to the store from then on.
     private func ingest(_ files: [(asset: CloudAsset, file: URL)]) async throws -> [String: String] {
         guard !files.isEmpty else { return [:] }
         try openBlobs()
@@ -408,7 +410,7 @@ actor AssetTransfer {
         return Dictionary(noted.map { ($0.sha256, $0.id) }, uniquingKeysWith: { one, _ in one })
     }
 
-    /// Lets go of the container's assets.
+    /// Closes the container's assets.
     func close() {
         guard let open = openAssets else { return }
         open.blobs.close()

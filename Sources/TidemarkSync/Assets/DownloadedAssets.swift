@@ -1,6 +1,6 @@
 import TidemarkCloud
 
-/// What a store has of assets that records of the cloud name.
+/// The store's names of assets that cloud records name, and the errors of the missing ones.
 struct DownloadedAssets: Sendable {
     /// The store's names of the assets, by digest.
     var names: [String: String] = [:]

@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A content that can be downloaded, and where.
+/// A content that can be downloaded, with the zones whose records name it.
 struct AssetSource: Sendable {
     let content: RemoteAsset
     let zones: [CloudZoneID]
@@ -18,15 +18,15 @@ extension SyncEngine {
         if let failure = configuration.accountState().setupFailures.first { throw failure }
     }
 
-    /// The limits of the cloud, which is asked where it was not yet.
+    /// Returns the limits of the cloud, and asks the cloud unless that was done.
     private func currentLimits() async throws(CloudError) -> CloudLimits {
         if !isSetUp { limits = try await database.limits().bounded }
         return limits
     }
 
-    /// Where contents can be downloaded.
+    /// Returns contents that can be downloaded, with their zones.
     ///
-    /// - Parameter ids: Identifiers; those that the store does not know from its cloud are left out.
+    /// - Parameter ids: Identifiers. Those that the store does not know from its cloud are left out.
     func sources(of ids: Set<String>) async throws -> [AssetSource] {
         let contents = try await store.remoteAssets(ids)
         guard !contents.isEmpty else { return [] }
@@ -45,7 +45,7 @@ extension SyncEngine {
             try await downloads.download(
                 source.content, zones: source.zones, limits: currentLimits(), priority: priority, progress: progress)
         } catch let error as CloudError where error.code == .assetNotAvailable {
-            // The reason may be that it is another account's cloud.
+            // The signed-in account may be another one than the store's.
             let (user, known) = (try await database.account().userRecordName, try await store.syncState().user)
             guard user == nil || known != nil && user != known else { throw error }
             throw ContainerEvent.Failure(
@@ -56,8 +56,8 @@ extension SyncEngine {
         }
     }
 
-    /// The contents that the store may let go of, as far as it knows: what is known of a cloud that is being compared, or fetched anew, does
-    /// not count.
+    /// Returns the contents that the store may evict, as far as it knows. Zones that are being compared or fetched again are left
+    /// out: what the store knows of the cloud there may be wrong.
     func evictable() async throws -> [String: (asset: RemoteAsset, zones: Set<Int64>)] {
         var trusted: Set<Int64> = []
         for zone in try await store.zones() {
@@ -70,7 +70,7 @@ extension SyncEngine {
         }
     }
 
-    /// Of some contents, those that the cloud says it has.
+    /// Returns those of some contents that the cloud confirms it has.
     ///
     /// - Throws: ``ContainerEvent/Failure`` where no account is signed in; `CloudError`.
     func confirmed(_ contents: [String: (asset: RemoteAsset, zones: Set<Int64>)]) async throws -> Set<String> {

@@ -3,14 +3,14 @@ import TidemarkModel
 import TidemarkSQLite
 package import TidemarkStore
 
-/// Synchronises a container from its making until it is stopped or deallocated, whatever happens meanwhile: it waits while another process
-/// has the container, and begins again after an error. What goes wrong is an event.
+/// Synchronises a container until it is stopped or deallocated. It waits while another process synchronises the container, and
+/// begins again after an error. Failures are reported as events.
 package final class AutomaticSync: Sendable {
-    /// What is synchronising now; `nil` while another process does, and between two tries.
+    /// The running synchronisation; `nil` while another process synchronises, and between two tries.
     private final class Current: Sendable {
         private struct State {
             weak var sync: ContainerSync?
-            /// Why nothing does, when a try has failed.
+            /// The error of the last try, if it has failed.
             var failure: (any Error)?
             var waiting: [CheckedContinuation<Void, Never>] = []
         }
@@ -30,7 +30,7 @@ package final class AutomaticSync: Sendable {
             for continuation in waiting { continuation.resume() }
         }
 
-        /// Returns what synchronises; waits for the first try.
+        /// Returns the running synchronisation; waits for the first try.
         func opened() async throws -> ContainerSync {
             while true {
                 try Task.checkCancellation()
@@ -47,7 +47,7 @@ package final class AutomaticSync: Sendable {
                         if isKnown { continuation.resume() }
                     }
                 } onCancel: {
-                    // All look again; the others wait on.
+                    // All waiting tasks look again. Those that find nothing wait on.
                     set { _ in }
                 }
             }
@@ -57,15 +57,15 @@ package final class AutomaticSync: Sendable {
     private let task: Task<Void, Never>
     private let current: Current
 
-    /// What synchronises the container now, if anything does.
+    /// The running synchronisation, if there is one.
     package var sync: ContainerSync? { current.sync }
 
-    /// Returns what synchronises the container, as soon as anything does.
+    /// Returns the running synchronisation, as soon as there is one.
     ///
-    /// - Throws: What keeps it from that; `CancellationError` when it was stopped.
+    /// - Throws: The error that keeps it from running; `CancellationError` when it was stopped.
     package func opened() async throws -> ContainerSync { try await current.opened() }
 
-    /// How long it waits before it looks again whether the other process still synchronises.
+    /// The time until it looks again whether the other process still synchronises.
     static let otherProcessPause = Duration.seconds(5)
 
     /// - Parameters:
@@ -73,7 +73,7 @@ package final class AutomaticSync: Sendable {
     ///   - history: The history of the private store, by which the events of failures name it.
     ///   - environment: The clock and the waiting.
     ///   - events: Gets all events.
-    ///   - previous: What synchronised the container before, and is stopped first.
+    ///   - previous: The automatic synchronisation of the container before this one, which is stopped first.
     ///   - open: Makes the synchronisation, with the right to synchronise.
     package init(
         _ container: ContainerDirectory, history: UUID, environment: SyncEnvironment, events: EventBroadcaster,
@@ -91,7 +91,7 @@ package final class AutomaticSync: Sendable {
 
     deinit { task.cancel() }
 
-    /// Ends the synchronisation, and comes back when it has ended.
+    /// Ends the synchronisation, and returns when it has ended.
     package func stop() async {
         task.cancel()
         await task.value
@@ -111,7 +111,7 @@ package final class AutomaticSync: Sendable {
             } catch is CancellationError {
                 return
             } catch let error as StoreError where [.moved, .closed, .newerFormat].contains(error.code) {
-                // There is nothing here to synchronise any more.
+                // The container is gone or unusable, so there is nothing to synchronise.
                 return failures.post(error, current)
             } catch let failure as ContainerEvent.Failure where failure.cause == .anotherSyncer {
                 failures.post(failure, current)
@@ -125,7 +125,7 @@ package final class AutomaticSync: Sendable {
         }
     }
 
-    /// Synchronises until there is an error, or the task is cancelled.
+    /// Synchronises until an error occurs, or the task is cancelled.
     private static func run(
         _ lock: SyncLock, _ events: EventBroadcaster, _ failures: Failures, _ current: Current,
         _ open: @Sendable (SyncLock) throws -> ContainerSync
@@ -141,7 +141,7 @@ package final class AutomaticSync: Sendable {
         try await sync.run()
     }
 
-    /// Posts failures to begin as events, each once.
+    /// Posts failures to begin as events, each only once.
     private final class Failures: Sendable {
         private let history: UUID
         private let environment: SyncEnvironment

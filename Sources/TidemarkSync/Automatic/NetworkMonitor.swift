@@ -11,8 +11,8 @@ import Foundation
 
 /// Reports changes of the network: interfaces, addresses and routes that come and go.
 enum NetworkMonitor {
-    /// A stream with an element for each change, of which several that nobody has waited for become one. It ends at once where the system
-    /// reports no changes, as in a process without the right to ask.
+    /// A stream with an element for each change. Changes that come before an element is read become one. The stream ends at once
+    /// where the system reports no changes, as in a process without the right to ask.
     static func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         #if canImport(Network)
@@ -29,7 +29,7 @@ enum NetworkMonitor {
                 fileDescriptor: socket, queue: DispatchQueue(label: "tidemark.network"))
             source.setEventHandler {
                 var buffer = [UInt8](repeating: 0, count: 8192)
-                // What has changed does not matter: the messages are only taken off the socket.
+                // The messages are only removed from the socket. Their contents do not matter.
                 while recv(socket, &buffer, buffer.count, Int32(MSG_DONTWAIT)) > 0 {}
                 continuation.yield()
             }

@@ -2,7 +2,7 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkStore
 
-/// Decides what becomes of a change that the cloud has answered.
+/// Decides what happens to a change after the cloud's reply.
 struct ExportReaction {
     let mapping: RecordMapping
     let environment: SyncEnvironment
@@ -14,8 +14,8 @@ struct ExportReaction {
     /// The pause of a record that is too large for the cloud's limits. New limits that the cloud announces end it.
     static let limitPause: Int64 = 86_400_000_000
 
-    /// When a change that the cloud does not accept as it is goes again; `nil` if the record has to be edited first. A deletion can't be
-    /// edited, and what is too large for the cloud's limits may be within new ones.
+    /// Returns when to send a change again that the cloud does not accept as it is; `nil` if the record has to be edited first. A
+    /// deletion can't be edited, and a record that is too large for the cloud's limits may be within new ones.
     func nextTry(of item: ExportItem, _ error: CloudError) -> Int64? {
         if item.key.kind == .delete { return environment.now() + Self.longPause }
         return ErrorReaction(error.code) == .halve ? environment.now() + Self.limitPause : nil
@@ -44,7 +44,7 @@ struct ExportReaction {
         case .innocent, .retry, .resend, .uploadAssets, .remakeZone, .wipe, .refetch: return .undone
         case .park:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.pause)
-        // In a zone of another owner, the cloud's refusal is final: the change is reverted here.
+        // In a zone of another owner, a refusal of the cloud is final: the change is reverted here.
         case .ask where mapping.isRefusal(error): return .rejected(code: error.code.rawValue, reason: Self.reason(error))
         case .ask:
             return .refused(code: error.code.rawValue, reason: error.reason, nextTry: environment.now() + Self.longPause)

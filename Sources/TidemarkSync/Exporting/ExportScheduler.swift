@@ -77,10 +77,10 @@ actor ExportScheduler {
     func step(limits: CloudLimits, hasRoom: Bool = true, progress: @Sendable (Int64) async -> Void) async throws -> Outcome {
         self.hasRoom = hasRoom
         let state = try await store.syncState(zone: mapping.number)
-        // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost the changes that were sent
-        // since. Nothing is
-        // sent before the first page either: the page names the incarnation, by which a device knows later which changes the cloud has
-        // lost.
+        // Nothing is sent while the import compares: the cloud was put back to an earlier state, and has lost the changes that
+        // were sent since.
+        // Nothing is sent before the first page either. The page names the incarnation, by which the device later knows which
+        // changes the cloud has lost.
         if state.isComparing || state.awaitsFirstPage {
             forget()
             return Outcome()
@@ -140,7 +140,8 @@ actor ExportScheduler {
             bytes: max(1, Int(Double(limits.bytesPerRequest) * share * 0.8)), assetBytes: Self.assetBytes)
     }
 
-    /// Gathers the request behind a batch. After a failure it is gathered when its turn comes, and fails then.
+    /// Gathers the request behind a batch. If that fails, the request is gathered when its turn comes, and its error is thrown
+    /// then.
     private func prepare(behind batch: ExportBatch?, limits: CloudLimits) async -> Prepared? {
         guard environment.looksAhead, hasRoom, let batch,
             let next = try? await store.nextExport(behind: batch, bulk: size(limits), zone: mapping.number)
@@ -204,11 +205,11 @@ actor ExportScheduler {
             outcome.error = error
             switch ErrorReaction(error.code) {
             case _ where error.storeError != nil:
-                // The store decides what is known of the request.
+                // The store's data decides what is known of the request.
                 (outstanding, hasLooked) = (nil, false)
             case .resend where outstanding != nil, .retry where wasOutstanding,
                 .ask where wasOutstanding && error.code != .quotaExceeded:
-                // The failure of this try says nothing of the one before.
+                // The failure of this try says nothing about the try before.
                 break
             case .report where outstanding != nil && error.code == .internalError:
                 // The request may have failed after it was performed.
@@ -250,7 +251,7 @@ actor ExportScheduler {
         }
     }
 
-    /// The operations of a request whose assets are known, without sending these.
+    /// Makes the operations of a request whose assets are known, without uploading these.
     private func named(_ request: SentRequest) async throws(CloudError) -> RequestOperations? {
         do {
             guard let names = try await assets.names(in: request.items) else { return nil }
@@ -266,7 +267,8 @@ actor ExportScheduler {
             foreign: try await foreignFields(request.items), whole: try await damaged(request.items))
     }
 
-    /// Fields, by record, that are empty here only because the store can't hold the cloud's values. They must not be emptied in the cloud.
+    /// Returns, for each record, the fields that are empty here only because the store can't hold the cloud's values. They must
+    /// not be emptied in the cloud.
     private func foreignFields(_ items: [ExportItem]) async throws -> [String: Set<String>] {
         let names = Set(items.filter { !$0.cleared.isEmpty }.map(\.name))
         guard !names.isEmpty else { return [:] }
@@ -339,7 +341,7 @@ actor ExportScheduler {
         return (sent, conflicts)
     }
 
-    /// Forgets requests to a zone that is gone, or of another account: their outcomes are not asked for.
+    /// Forgets requests to a zone that is gone or belongs to another account. Their outcomes are not asked for.
     func forget() { (outstanding, next, hasLooked) = (nil, nil, false) }
 
     /// Gives up a request that the cloud has not performed: its changes are gathered again.
@@ -358,7 +360,7 @@ actor ExportScheduler {
             zone: mapping.number)
     }
 
-    /// Handles the refusal of a whole request that names no record: the next requests are smaller.
+    /// Handles the refusal of a whole request that does not say which record is to blame: the next requests are smaller.
     private func split(_ request: SentRequest, of batch: ExportBatch?, _ error: CloudError) async throws {
         guard request.items.count > 1 else { return try await refuse(request, of: batch, error, nextTry: nil) }
         share = max(share / 2, 0.001)

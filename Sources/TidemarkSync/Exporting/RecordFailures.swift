@@ -1,11 +1,11 @@
 import TidemarkCloud
 import TidemarkStore
 
-/// How often in a row a cloud has failed at each record without refusing it.
+/// Counts how often in a row the cloud has failed at each record without refusing it.
 struct RecordFailures {
     /// By the names of the records.
     private var counts: [String: Int] = [:]
-    /// How often the cloud may fail at a record before the record gets a pause, so that the others of its requests go.
+    /// How often the cloud may fail at a record before the record pauses, so that the other records of its requests are sent.
     static let limit = SyncMachine.emptyBatchLimit
 
     /// Notes that the cloud has accepted a change of a record, or refused it.

@@ -2,14 +2,14 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// Whether a container and its cloud have the same, and what is missing, as far as the container knows.
+/// Whether a container and its cloud have the same records, and what is missing, as far as the container knows.
 ///
 /// ```swift
 /// let status = try journal.syncStatus()
 /// if !status.isInSync { for obstacle in status.obstacles { print(obstacle) } }
 /// ```
 ///
-/// What others have changed in the cloud since the last fetch, no container knows: fetch first where that matters.
+/// A container does not know what others have changed in the cloud since its last fetch. Fetch first where that matters.
 public struct SyncStatus: Hashable, Sendable {
     /// Something that is missing.
     public enum Obstacle: Hashable, Sendable {
@@ -67,7 +67,7 @@ public struct SyncStatus: Hashable, Sendable {
             if scope == .private {
                 obstacles.append(.noAccount)
             } else if outbox.pending == 0 {
-                // Nobody shares anything here.
+                // No shared zone is here.
                 return []
             }
         } else if scope == .private, !state.initialImportIsComplete {

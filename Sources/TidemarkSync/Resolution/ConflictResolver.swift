@@ -12,8 +12,8 @@ actor ConflictResolver {
     private let author: String
     private let planner: RemoteChangePlanner
     private let mapping: RecordMapping
-    /// The number of the schema that deferred records are tried with once. In production it counts negatively: earlier versions took up no
-    /// types and fields of the cloud there, and have noted it otherwise.
+    /// The sign of the schema's number that deferred records are tried with once. In production it is negative: earlier versions
+    /// did not add the cloud's types and fields there, and have noted the positive number.
     private let generationSign: Int64
 
     init(
@@ -54,7 +54,7 @@ actor ConflictResolver {
             }
         }
         let planner = policy.map { policy in RemoteChangePlanner { _ in policy } } ?? planner
-        // In production, too: the cloud has only types and fields that were deployed.
+        // New types and fields are added in production, too: the cloud has only those that were deployed.
         return try await store.apply(
             remote, schemas: RecordMapping.schemas(records), occasion: occasion, author: author, planner: planner, state: change,
             zone: mapping.number)
@@ -117,7 +117,7 @@ actor ConflictResolver {
     func repair(
         _ rows: [DamagedRow], lookedUp found: [Result<CloudRecord, CloudError>], limits: CloudLimits
     ) async throws -> [RepairReport.Repaired] {
-        // A record that the cloud does not give stays damaged, and is reported so.
+        // A record that the cloud does not return stays damaged, and is reported so.
         let records = found.compactMap { try? $0.get() }
         let downloaded = try await assets.download(
             RecordMapping.assets(records), zone: mapping.zone, limits: limits, progress: { _ in })

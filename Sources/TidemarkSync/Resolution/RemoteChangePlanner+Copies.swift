@@ -1,10 +1,11 @@
 import TidemarkModel
 package import TidemarkStore
 
-/// Copies of a record in two zones. In a private store a name is in one zone at the most: both copies become one record.
+/// Merges copies of a record in two zones. In a private store a name is in one zone at most, so two copies become one record.
 extension RemoteChangePlanner {
     package func isHome(_ copy: RemoteChangePlan.ZoneCopy, insteadOf local: RemoteChangePlan.ZoneCopy) -> Bool {
-        // The last move counts. Without one a shared zone comes before the default zone, and else the lesser name.
+        // The later move counts. If neither was moved, a shared zone counts before the default zone, and otherwise the lesser
+        // name.
         if local.moved != copy.moved {
             guard let ours = local.moved else { return true }
             guard let theirs = copy.moved else { return false }
@@ -39,9 +40,10 @@ extension RemoteChangePlanner {
         return .write(changes: changed.map { ($0, merged[$0]) }, edited: edited, conflicts: conflicts)
     }
 
-    /// When two copies of a record got their values: the local copy's time and the cloud's, for each field.
+    /// Returns the times when two copies of a record got the values of their fields: the local copy's time and the cloud's.
     ///
-    /// That a field has no value was an edit only where the field has a time of its own: a record's insertion gives one time to all.
+    /// A missing value is an edit only where the field has a time of its own, since a record's insertion gives all fields one
+    /// time.
     static func copyTimes(_ local: LocalRecord, _ remote: RemoteVersion) -> [(EditTime?, EditTime?)] {
         local.fields.enumerated().map { index, name in
             (
@@ -51,13 +53,13 @@ extension RemoteChangePlanner {
         }
     }
 
-    /// The version that two copies began with, so that only an edit made on this device is in conflict with the edits of others.
+    /// Returns the version that two copies began with, so that only an edit made on this device is in conflict with the edits of
+    /// others.
     ///
-    /// - A value that has come here from another zone is another device's edit. So is a value which this device wrote earlier and which the
-    ///   cloud brings back. The later of two such edits counts.
-    /// - A copy may lack edits of the other copy. If only one of the two seems to have changed a field, a value that is older than the
-    ///   other
-    ///   copy's is no edit, and neither is a missing value that no device has cleared.
+    /// - A value that has come here from another zone is another device's edit. So is a value that this device wrote earlier and
+    ///   that the cloud brings back. The later of two such edits counts.
+    /// - A copy may lack edits of the other copy. If only one copy seems to have changed a field, a value that is older than the
+    ///   other copy's is no edit, and neither is a missing value that no device has cleared.
     /// - Where no common version is known, the later edit of a field counts. Without times it stays a conflict.
     func commonAncestor(
         _ ancestor: [FieldValue?]?, of local: LocalRecord, and remote: RemoteVersion, times: [(EditTime?, EditTime?)],

@@ -56,8 +56,8 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
                 known, of: local, and: remote, times: Self.copyTimes(local, remote), areCopies: isCopy || local.tag == nil,
                 device: context.device)
         }
-        // The record was deleted in the cloud and stayed here, and another device has made it again: a field which that device has not set
-        // was not cleared by it.
+        // The record was deleted in the cloud and stayed here, and another device has made it again. A field without a value
+        // there was not set by that device, so it was not cleared either.
         if local.tag == nil, let known = ancestor {
             for (field, name) in local.fields.enumerated() where remote.values[field] == nil {
                 let isEdited = !local.values[field].isSame(as: known[field]) || local.times[name] != local.stored?.cloud(name)
@@ -114,7 +114,7 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
         var merge = RecordMerge(
             type: record.type, record: record.name, ancestor: ancestor.map { RecordVersion(Self.byName(fields, $0)) }, local: nil,
             store: RecordVersion(Self.byName(fields, remote.values), times: remote.edited?.times(of: fields) ?? [:]))
-        // The record has changed since it was deleted. If nothing of that is seen here, a field that the type can't hold was edited.
+        // The record has changed since it was deleted. If no change is visible here, a field that the type can't hold was edited.
         merge.storeHasHiddenEdits = !remote.isWhole
         do {
             let (merged, conflicts) = try merge.run(policy(record.type))
@@ -143,7 +143,8 @@ package struct RemoteChangePlanner: RemoteChangePlanning {
     }
 
     package func uniqueKeyPolicy(_ type: String) -> MergePolicy {
-        // Records with equal keys are merged whatever the policy says about conflicts: both devices find them and do the same.
+        // Records with equal keys are merged whatever the policy says about conflicts: both devices find them, and must do the
+        // same.
         if case .error = policy(type) { return .latestEdit }
         return policy(type)
     }

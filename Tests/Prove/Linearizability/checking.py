@@ -1,6 +1,7 @@
 """Checks a zone's history, and finds the smallest part of it that no order explains.
 
-First each record by itself: what was asked and answered about it alone. Then all records together, which adds batches, queries and changes.
+First each record is checked alone, with the requests and answers about it. Then all records are checked together, which adds batches, queries and
+changes.
 """
 
 import copy
@@ -12,14 +13,14 @@ from search import Undecided, find_failure
 
 
 class Verdict:
-    """What a check has come to: `problem` is a text where something is wrong; `is_undecided` where the search had too much to do."""
+    """The result of a check. `problem` describes what is wrong, if anything is; `is_undecided` says that the search was too large."""
 
     def __init__(self, operations, problem=None, is_undecided=False):
         self.operations, self.problem, self.is_undecided = operations, problem, is_undecided
 
 
 def check(zone, most=100_000, seconds=60):
-    """Checks a history; `seconds` is about how long the search for a small part of it may take."""
+    """Checks a history. The search for a small part of it that fails takes about `seconds` at most."""
     operations = [
         operation for operation in zone.operations if operation.end is not None or operation.kind in ("modify", "access")]
     problem = find_confused_tags(operations) or find_strangers(operations)
@@ -41,7 +42,7 @@ def check(zone, most=100_000, seconds=60):
 
 
 def fewest(zone, names, operations, part, most):
-    """Two of the records, and what is said about them, where that has no order either."""
+    """Returns two of the records, with the operations about them, if these alone fail already. Otherwise returns what was given."""
     for some in itertools.combinations(names, 2):
         smaller = [cut for cut in (restricted(operation, set(some)) for operation in operations) if cut]
         if len(names) > 2 and fails(zone, smaller, most):
@@ -53,7 +54,7 @@ def fewest(zone, names, operations, part, most):
 
 
 def find_confused_tags(operations):
-    """A change tag stands for one value, and a value has one tag."""
+    """Checks that a change tag stands for one value, and that a value has one tag."""
     values, tags = {}, {}
     for operation in operations:
         for name, value, tag in operation.tags():
@@ -66,7 +67,7 @@ def find_confused_tags(operations):
 
 
 def find_strangers(operations):
-    """A value that is read was written, to this record, in a request that began before the read was answered."""
+    """Checks that each value that was read had been written to this record, in a request that began before the read was answered."""
     written = {}
     for operation in operations:
         if operation.kind == "modify":
@@ -82,7 +83,7 @@ def find_strangers(operations):
     return None
 
 
-# One record alone
+# Single records
 
 
 def names_of(operation):
@@ -92,7 +93,7 @@ def names_of(operation):
 
 
 def restricted(operation, names):
-    """What an operation says about some of the records; `None` where it says nothing."""
+    """Returns the part of an operation that is about some of the records, or `None` where there is none."""
     given, answer = dict(operation.given), operation.answer and dict(operation.answer)
     has_answer = answer is not None and "refused" not in answer
     if operation.kind == "modify":
@@ -112,7 +113,7 @@ def restricted(operation, names):
     elif operation.kind == "query" and has_answer:
         answer["records"] = {name: value for name, value in answer["records"].items() if name in names}
     elif operation.kind == "changes" and has_answer:
-        # A page says nothing of a record that it does not have.
+        # With a limit, a record can be missing from a page although it has changed.
         if given.get("limit") is not None:
             return None
         answer["changed"] = [change for change in answer["changed"] if change[0] in names]
@@ -125,9 +126,9 @@ def restricted(operation, names):
 
 
 def with_effects(operations):
-    """The operations, where a write without an answer whose value was read has been done before that read was answered.
+    """Returns the operations, changed so that a write without an answer counts as answered if its value was read, and no later than that read.
 
-    The values of the others are nothing that anybody has seen, and are all 0.
+    The values of other writes without an answer were never seen, and are all replaced by 0. Equal writes make the search shorter.
     """
     readers, expected = {}, set()
     for operation in operations:
@@ -152,9 +153,9 @@ def with_effects(operations):
 
 
 def fails(zone, operations, most=100_000):
-    """The answer that fits no order; `None` where there is an order."""
+    """Returns the answer that fits no order, or `None` where there is an order."""
     operations = with_effects(operations)
-    # Nearly all writes that nobody has seen need not have been done: without them there is less to try.
+    # Writes that nobody has seen can nearly always be left undone, so the first search is without them.
     likely = [
         operation for operation in operations if operation.end is not None or operation.kind == "access" or operation.deletes]
     found = find_failure(zone.owner, zone.access, likely, most)
@@ -167,7 +168,7 @@ def fails(zone, operations, most=100_000):
 
 
 def smallest(zone, operations, seconds, most=3_000):
-    """Operations that have no order, of which none can be left out; or those that are left after about so many seconds."""
+    """Returns operations that have no order, and of which none can be left out. After about `seconds` it returns those that are left."""
     end = time.monotonic() + seconds
     last = fails(zone, operations).operation
 
@@ -177,7 +178,7 @@ def smallest(zone, operations, seconds, most=3_000):
         except Undecided:
             return False
 
-    # What begins later has no part in it; what is answered later has not been answered yet.
+    # Operations that begin after the failing answer play no part. Answers that come after it are removed.
     begun = [operation for operation in operations if operation.begin <= last.end]
     operations = [
         weak for operation in begun
@@ -206,8 +207,8 @@ def smallest(zone, operations, seconds, most=3_000):
 
 
 def weakened(operation):
-    """Operations that allow all orders that this one allows, and more: in the place of a read none, in that of a write such without an
-    answer, which may be done at any time or never."""
+    """Returns operations that allow all orders that this one allows, and more. A read is left out, and a write becomes one without an answer, which
+    may be done at any time or never."""
     if operation.reads:
         return []
     if operation.kind == "access":
@@ -225,7 +226,7 @@ def changed(operation, **given):
 
 
 def matters(operation, others):
-    """Whether an answer shows what a write without an answer has done."""
+    """Whether an answer shows the effect of a write without an answer."""
     if operation.kind == "access":
         return any(
             other.account == operation.given["participant"] and ("refused" in other.answer or "ACCESS_DENIED" in str(other.answer))
@@ -236,7 +237,7 @@ def matters(operation, others):
 
 
 def absent(operation):
-    """The names of records that an answer says are not there."""
+    """Returns the names of the records that do not exist according to an answer."""
     if operation.kind == "modify":
         return [
             item[1] for item, outcome in zip(operation.given["items"], operation.answer.get("items", []))
@@ -247,7 +248,7 @@ def absent(operation):
 
 
 def lines(operations, zero):
-    """Operations as lines, with milliseconds since the history began."""
+    """Returns operations as lines, with milliseconds since the history began."""
     rows = []
     for operation in sorted(operations, key=lambda operation: operation.begin):
         end = f"{(operation.end - zero) / 1e6:10.1f}" if operation.end is not None else " " * 9 + "…"
@@ -258,7 +259,7 @@ def lines(operations, zero):
 
 
 def describe(zone, names, part, count):
-    """What is wrong, in words, with the part of the history that has no order."""
+    """Returns a description of a failure, with the part of the history that has no order."""
     zero = min(operation.begin for operation in zone.operations)
     of = f"record {', '.join(names)} of " if names else ""
     last = fails(zone, part)
@@ -271,7 +272,7 @@ def describe(zone, names, part, count):
 
 
 def writers_of(zone, part):
-    """Operations that are not in a part of a history, and wrote what its answers show."""
+    """Returns the operations outside of a part of a history that wrote values which the part shows."""
     shown = {seen for operation in part for seen in operation.seen()}
     there = {(operation.client, operation.begin) for operation in part}
     return [

@@ -1,4 +1,4 @@
-"""Clients that change and read a few records of a few zones at once, over HTTP, and note what they asked for and were answered."""
+"""Clients that change and read a few records of a few zones at the same time, over HTTP, and record their requests and the answers."""
 
 import collections
 import http.client
@@ -17,7 +17,7 @@ import start_server  # noqa: E402
 CONTAINER = start_server.CONTAINER
 TYPE = "Counter"
 NO_ANSWER = (OSError, http.client.HTTPException)
-# Answers of single records that say what became of them; all others say nothing.
+# Error codes of single records that say whether the operation was done. All other codes leave that open.
 CODES = {"CONFLICT", "NOT_FOUND", "ATOMIC_ERROR", "ACCESS_DENIED"}
 
 
@@ -30,17 +30,17 @@ class Lost(Exception):
 
 
 class NotDone(Exception):
-    """The server has refused to look at a request; nothing was done."""
+    """The server has refused to handle a request, so nothing was done."""
 
 
 class SignedOut(Exception):
-    """The session has ended, or was none."""
+    """The session has ended, or never existed."""
 
 
 class Link:
-    """A connection to a place where the cloud is served. All of an account use one session; when it has ended, they sign in again."""
+    """A connection to an address of the cloud. All connections of an account share a session. When the session has ended, they sign in again."""
 
-    # A server hashes one password after the other, and a machine may be busy.
+    # The server hashes passwords one after the other, which takes long on a busy machine.
     SIGN_IN_TIMEOUT = 30
 
     def __init__(self, address, account, timeout):
@@ -48,7 +48,7 @@ class Link:
         self.signing_in = account.setdefault("lock", threading.Lock())
 
     def ask(self, path, body):
-        """The status and the body of an answer."""
+        """Sends a request, and returns the status and the body of the answer."""
         token = self.account.get("token") or self.sign_in()
         if self.connection is None:
             self.connection = http.client.HTTPConnection(*self.address, timeout=self.timeout)
@@ -79,7 +79,7 @@ class Link:
         return status, json.loads(data)
 
     def sign_in(self):
-        """The token of a session."""
+        """Returns the token of the account's session, and signs in if there is none."""
         with self.signing_in:
             if self.account.get("token"):
                 return self.account["token"]
@@ -103,14 +103,14 @@ class Link:
 
 
 class Place:
-    """A zone that clients use: its owner, its records, who may take part in it, and what was done so far."""
+    """A zone that clients use: its owner, its records, its participants, and the operations so far."""
 
     def __init__(self, name, owner, records, participants=()):
         self.name, self.owner, self.records, self.participants = name, owner, records, list(participants)
         self.share = None
         self.participant_ids = {}
         self.lock, self.operations = threading.Lock(), []
-        # Of each record the value and the tag that a client has seen last, and those of before: what updates go by.
+        # For each record, the last value and tag that a client has seen, and some earlier ones. Updates use these.
         self.known, self.seen = {}, {}
 
     def note(self, operation):
@@ -126,7 +126,7 @@ class Place:
 
 
 class Values:
-    """Numbers for values, none of them twice."""
+    """Numbers that are used as values, each only once."""
 
     def __init__(self):
         self.lock, self.last = threading.Lock(), 0
@@ -138,14 +138,14 @@ class Values:
 
 
 class Client:
-    """What an account asks for, from one program, one request after the other."""
+    """A program of an account that sends one request after the other."""
 
     def __init__(self, name, account, accounts, addresses, values, seed, timeout):
         self.name, self.account, self.accounts, self.values = name, account, accounts, values
         self.links = [Link(address, accounts[account], timeout) for address in addresses]
         self.drawn, self.timeout = random.Random(seed), timeout
         self.tokens = {}
-        # Until when requests without an answer are sent again.
+        # The time until which requests without an answer are repeated.
         self.deadline = None
 
     def close(self):
@@ -162,7 +162,7 @@ class Client:
         return f"/{'tidemark' if own else 'database'}/1/{CONTAINER}/development/{database}/{operation}"
 
     def ask(self, place, operation, body, own=False):
-        """The answer; sign-ins are repeated until the deadline."""
+        """Sends a request, and returns the answer. Repeats a request that was not handled, until the deadline."""
         while True:
             try:
                 return self.drawn.choice(self.links).ask(self.path(place, operation, own), body)
@@ -178,7 +178,7 @@ class Client:
         return self.deadline is not None and time.monotonic() > self.deadline
 
     def refusal(self, status, answer):
-        """The code with which a request was refused as a whole, where a rule allows it."""
+        """Returns the code with which a request was refused as a whole, if a rule allows that code."""
         code = answer.get("serverErrorCode")
         if status == 404 and code == "ZONE_NOT_FOUND" or status == 403 and code == "ACCESS_DENIED":
             return {"refused": code}
@@ -186,7 +186,7 @@ class Client:
 
     @staticmethod
     def value(record):
-        """A record's value. Both of its fields are written together."""
+        """Returns a record's value. Both of its fields are always written together, and must be equal."""
         fields = record["fields"]
         value, again = fields["value"]["value"], fields["again"]["value"]
         if value != again:
@@ -237,7 +237,7 @@ class Client:
         return found
 
     def fetch_changes(self, place):
-        # Participants' tokens end when what they see becomes more or less, and the record of the share comes between in pages.
+        # The tokens of participants expire when they gain or lose access, and the record of the share can take a place on their pages.
         is_owner = place.owner == self.account
         since = self.drawn.choice(self.tokens.get(place.name, [None])[-3:]) if is_owner and self.drawn.random() < 0.9 else None
         limit = self.drawn.choice([None, 1, 2]) if is_owner and not place.participants else None
@@ -272,7 +272,7 @@ class Client:
             end = time.monotonic_ns()
             found = understand(place, given, answer) if status == 200 else self.refusal(status, answer)
         except Lost:
-            # A read without an answer says nothing, and changes nothing.
+            # A read without an answer shows nothing and changes nothing, so it is not recorded.
             self.rest()
             return
         operation.end, operation.answer = end, found
@@ -281,7 +281,7 @@ class Client:
     # Writing
 
     def item(self, place, name):
-        """One of what can be done to a record, as the history has it, and as a request has it."""
+        """Draws an operation on a record, and returns it in the form of the history and in that of a request."""
         known = place.known.get(name)
         if known is None:
             do = self.drawn.choice(["create", "create", "forceUpdate", "forceDelete"])
@@ -313,7 +313,7 @@ class Client:
                 status, answer = self.ask(place, "records/modify", body)
                 end = time.monotonic_ns()
                 found = self.modified(place, given, answer, operation.repeated) if status == 200 else self.refusal(status, answer)
-                # Who is out is not told what became of a request that was sent before.
+                # A client who has lost access is not told whether its earlier request was done.
                 if "refused" not in found or not operation.repeated:
                     operation.end, operation.answer = end, found
                 break
@@ -333,7 +333,7 @@ class Client:
             if code is not None:
                 outcome = {"error": code}
                 current = record.get("tidemark", {}).get("serverRecord")
-                # The answer to a request that was sent before has the record as it is now.
+                # The answer to a repeated request has the record as it is now, and not as it was when the request was done.
                 if current is not None and not repeated:
                     outcome["current"] = self.value(current)
                     place.saw(name, outcome["current"], current["recordChangeTag"])
@@ -356,7 +356,7 @@ class Client:
         self.must(place, "zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": place.name}}}]})
 
     def share_with(self, place, participants):
-        """Shares a zone as a whole; `participants` are clients, one of each account."""
+        """Shares a zone as a whole. `participants` are clients, one of each account."""
         share = self.must(place, "shares/create", {"zoneID": {"zoneName": place.name}, "publicPermission": "NONE"}, True)
         place.share = {"recordName": share["recordName"], "zoneID": {"zoneName": place.name}}
         for participant in participants:
@@ -370,7 +370,7 @@ class Client:
         return {"change": "invite", "lookupInfo": lookup, "type": "USER", "permission": "READ_WRITE"}
 
     def let(self, place, participant, level):
-        """Changes what a participant may do. One who was removed is invited again."""
+        """Changes the permission of a participant, and invites a participant again who had been removed."""
         word = {"none": "NONE", "readOnly": "READ_ONLY", "readWrite": "READ_WRITE"}[level]
         change = {"change": "setPermission", "participantId": place.participant_ids[participant.account], "permission": word}
         body = place.share | {"changes": [change]}
@@ -378,7 +378,7 @@ class Client:
             self.invite(place, participant)
 
     def remove(self, place, participant):
-        """Removes a participant and invites that person again, who accepts."""
+        """Removes a participant, and invites the same person again, who accepts."""
         change = {"change": "remove", "participantId": place.participant_ids[participant.account]}
         if self.change_access(place, participant.account, "none", "shares/change", place.share | {"changes": [change]}):
             self.invite(place, participant)
@@ -388,7 +388,7 @@ class Client:
             self.ask(place, "shares/change", place.share | {"changes": [self.invitation(participant.account)]}, True)
         except Lost:
             pass
-        # Whether or not that was answered: who is invited is in the list. A removal that comes late may have ended the invitation.
+        # If there was no answer, the list still shows the invitation. A late removal may have ended it.
         share = self.must(place, "shares/list", {"zoneID": {"zoneName": place.name}}, True)["shares"][0]
         invited = [one for one in share["participants"] if one["acceptanceStatus"] == "INVITED"]
         if not invited:
@@ -403,9 +403,9 @@ class Client:
             participant.change_access(place, name, "readWrite", "links/accept", {"token": link["token"]})
 
     def change_access(self, place, participant, level, path, body):
-        """Does something after which a participant may do this. Without an answer, it is tried again as another operation.
+        """Sends a request that changes a participant's access to a level. Repeats it after a lost answer, each time as another operation.
 
-        Returns "done", "removed" where the participant was removed before, or `None`."""
+        Returns "done", "removed" if the participant had been removed before, or `None`."""
         was_lost = False
         while True:
             given = {"participant": participant, "level": level}
@@ -419,7 +419,7 @@ class Client:
                 if "was removed" in answer.get("reason", ""):
                     return "removed"
                 if was_lost or path == "links/accept":
-                    # One without an answer has done it, or has removed the participant.
+                    # An earlier request without an answer was done, or has removed the participant.
                     return None
                 raise Unexpected(f"{self.name}: {path} {status} {json.dumps(answer)[:500]}")
             except Lost:
@@ -430,7 +430,7 @@ class Client:
                 time.sleep(0.05)
 
     def must(self, place, operation, body, own=False):
-        """An answer to what is prepared before clients begin; it is asked for until it comes."""
+        """Repeats a request for the preparation of a round until it is answered, and returns the answer."""
         for _ in range(100):
             try:
                 status, answer = self.ask(place, operation, body, own)

@@ -1,4 +1,4 @@
-"""Clouds to be checked: in a directory behind one server, in a PostgreSQL database behind two, and in a cluster behind three."""
+"""The clouds that are checked: in a directory behind one server, in a PostgreSQL database behind two, and in a cluster behind three."""
 
 import os
 import pathlib
@@ -10,13 +10,13 @@ from disturbances import Disturber, LocalServer
 from proxy import Proxy
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
-# Both of the last two have a module of the name cluster.
+# Deployment/Cluster and Benchmarks both have a module named cluster. The first one is found.
 sys.path += [str(TOP / "Tests" / "Interop"), str(TOP / "Deployment" / "Cluster"), str(TOP / "Benchmarks")]
 import start_server  # noqa: E402
 
 
 class Served:
-    """A cloud that is served: accounts, servers, and what can go wrong."""
+    """A served cloud: its accounts, its servers, and its faults."""
 
     def __init__(self, cloud, accounts):
         cloud.add_container(start_server.CONTAINER)
@@ -28,7 +28,7 @@ class Served:
         return [server.proxy.address for server in self.servers]
 
     def index(self, type, field):
-        """Lets queries for all records of a type, and by values of a field, be answered."""
+        """Makes queries possible for all records of a type, and by the values of a field."""
         for name in ("recordName", field):
             self.cloud.admin("schema", "index", "--container", start_server.CONTAINER, "--type", type, "--field", name, "--queryable")
 
@@ -85,11 +85,11 @@ class InDatabase(Served):
         return ["--database", f"postgresql://tidemark@127.0.0.1:{port}/tidemark", "--assets", str(assets)]
 
     def kill_database(self, server):
-        """The database ends without a checkpoint, and recovers as it starts again."""
+        """Kills the database, so that it makes no checkpoint, and starts it again, so that it recovers."""
         self.postgres.process.send_signal(signal.SIGQUIT)
         self.postgres.process.wait()
         folder = self.postgres.folder
-        # Its children end when they notice; until then the data are in use.
+        # Child processes use the data until they notice that the server has ended.
         for _ in range(100):
             self.postgres.launch()
             time.sleep(0.1)
@@ -98,7 +98,7 @@ class InDatabase(Served):
         raise RuntimeError((folder / "log").read_text()[-1000:])
 
     def lose_database(self, server):
-        """A server's connections to the database are cut, after a while in which nothing has come through in one direction or in both."""
+        """Cuts a server's connections to the database, sometimes after they were held in one direction or in both."""
         network = self.networks[server]
         network.hold(*self.drawn.choice([(), ("requests",), ("answers",), ("requests", "answers")]))
         time.sleep(self.drawn.choice([0, self.drawn.uniform(0, 0.5), self.drawn.uniform(0.5, self.timeout * 1.3)]))
@@ -114,7 +114,7 @@ class InDatabase(Served):
 
 
 class InCluster(Served):
-    """Three servers over PostgreSQL on three machines, whose primary is killed, behind the cluster's own proxy."""
+    """Three servers over PostgreSQL on three machines, behind the cluster's own proxy. The primary is killed as well."""
 
     def __init__(self, options, folder, drawn, accounts, proxy=Proxy):
         import cluster as clusters
@@ -146,7 +146,7 @@ class InCluster(Served):
         wait_until("a synchronous replica", 240, self.cluster.has_synchronous_replica)
 
     def cut_network(self, server):
-        """Cuts a server from the database, for a while."""
+        """Cuts a server off from the database for a while."""
         for other in self.cluster.databases:
             server.machine.cut_from(other)
         time.sleep(self.drawn.uniform(0.5, 6))
@@ -166,7 +166,7 @@ class ClusterServer:
         self.cluster, self.machine, self.proxy, self.folder = cluster, machine, proxy, machine.directory
 
     def start(self):
-        """Starts the server, again where the database has no primary yet."""
+        """Starts the server, and repeats that if it ends because the database has no primary yet."""
         end = time.monotonic() + 180
         self.cluster.start_server(self.machine)
         while not self.cluster.is_ready(self.machine):

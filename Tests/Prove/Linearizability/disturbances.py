@@ -1,4 +1,4 @@
-"""What goes wrong while clients work: servers are killed, stopped and started, networks hold back and cut, clocks jump, databases fall."""
+"""Faults while clients work: servers are killed, stopped and started, networks delay and cut, clocks jump, and databases crash."""
 
 import concurrent.futures
 import os
@@ -18,7 +18,7 @@ SECONDS_OF_DAY = 86_400
 
 
 class Clock:
-    """The wall clock of a process, which libfaketime reads from a file. Clocks that only go forward stay as they are."""
+    """The wall clock of a process, which libfaketime reads from a file. Monotonic clocks are not changed."""
 
     def __init__(self, path):
         self.path, self.offset = path, 0
@@ -36,9 +36,9 @@ class Clock:
                 "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
 
     def wrap(self, program):
-        """A program that becomes another one, as which libfaketime is loaded a second time.
+        """Returns a script that becomes the program, so that libfaketime is loaded a second time.
 
-        The first time it adds a variable to the environment, after which a Swift program does not find its arguments.
+        The first time it adds a variable to the environment, and a Swift program then does not find its arguments.
         """
         path = self.path.with_name(program.name)
         path.write_text(f"#!/bin/sh\nexec {program} \"$@\"\n")
@@ -47,13 +47,13 @@ class Clock:
 
     @staticmethod
     def clean(process):
-        """Removes what libfaketime has left in the shared memory for a process that was killed."""
+        """Removes what libfaketime has left in shared memory for a killed process."""
         for name in (f"faketime_shm_{process}", f"sem.faketime_sem_{process}"):
             pathlib.Path("/dev/shm", name).unlink(missing_ok=True)
 
 
 class LocalServer:
-    """A server on this machine behind a proxy, with a clock of its own where `has_clock` says so."""
+    """A server on this machine behind a proxy. It has a clock of its own if `has_clock` is true."""
 
     def __init__(self, program, folder, where, seed, has_clock, environment=None, proxy=Proxy):
         folder.mkdir(parents=True, exist_ok=True)
@@ -65,7 +65,7 @@ class LocalServer:
         self.proxy = proxy(("127.0.0.1", self.port), seed)
 
     def start(self):
-        """Starts the server, again where it can't start yet: its database may be on its way up."""
+        """Starts the server, and repeats that if it can't start yet because its database is still starting."""
         added = self.environment | (self.clock.environment if self.clock else {})
         end = time.monotonic() + 60
         while True:
@@ -96,12 +96,12 @@ class LocalServer:
 
 
 class Disturber:
-    """Lets things go wrong at random moments, and mends them. `counts` says what was done.
+    """Causes faults at random moments, and ends them again. `counts` has the number of each.
 
     - `servers`: each has `proxy`, `start`, `kill`, `signal` and perhaps a `clock`.
-    - `more`: other acts by name: functions that do something and mend it.
-    - `days`: how far clocks jump.
-    - `only`: the names of the acts that are wanted; all where it is empty.
+    - `more`: further faults by name: functions that cause a fault and end it.
+    - `days`: how far clocks jump at most.
+    - `only`: the names of the faults that are wanted, or empty for all.
     """
 
     AT_ONCE = 2
@@ -116,7 +116,7 @@ class Disturber:
         self.locks = {name: threading.Lock() for name in self.acts}
 
     def disturb(self, until):
-        """Acts until a moment, one after the other, and beside them others."""
+        """Causes faults until a moment, several at the same time."""
         try:
             with concurrent.futures.ThreadPoolExecutor(self.AT_ONCE) as pool:
                 for running in [pool.submit(self.act, until) for _ in range(self.AT_ONCE)]:
@@ -134,7 +134,7 @@ class Disturber:
                 return
             time.sleep(pause)
             name, server = self.drawn.choice(list(self.acts)), self.drawn.choice(self.servers)
-            # Two acts of one kind at once would mend each other's, or start one thing twice.
+            # Two faults of one kind at the same time would end each other's, or start a server twice.
             with self.locks[name]:
                 self.acts[name](server)
             self.counts[name] = self.counts.get(name, 0) + 1
@@ -145,11 +145,11 @@ class Disturber:
         server.start()
 
     def a_while(self):
-        """Seconds: often few, sometimes more than clients wait."""
+        """Returns a number of seconds: mostly small, sometimes longer than clients wait."""
         return self.drawn.uniform(0.5, self.timeout * 1.3) if self.drawn.random() < 0.25 else self.drawn.uniform(0.02, 0.5)
 
     def stop(self, server):
-        """The server does nothing for a while."""
+        """Stops the server's process for a while."""
         server.signal(signal.SIGSTOP)
         time.sleep(self.a_while())
         server.signal(signal.SIGCONT)
@@ -158,7 +158,7 @@ class Disturber:
         server.proxy.cut()
 
     def hold(self, server):
-        """Requests or answers are held back for a while. Then they come, also where the connection was cut meanwhile, or are lost."""
+        """Holds requests or answers for a while. They are then delivered, sometimes after the client's connection was cut, or lost."""
         server.proxy.hold(*self.drawn.choice([("requests",), ("answers",), ("requests", "answers")]))
         time.sleep(self.a_while())
         if self.drawn.random() < 0.5:
@@ -171,6 +171,6 @@ class Disturber:
         server.proxy.delay = 0
 
     def jump(self, server):
-        """The server's wall clock jumps to another time, near the right one or far from it, or to the right one."""
+        """Sets the server's wall clock to another time, near the right one or far from it, or back to the right one."""
         far = self.drawn.choice([1, 60, 3600, SECONDS_OF_DAY, self.days * SECONDS_OF_DAY])
         server.clock.set(self.drawn.choice([0, round(self.drawn.uniform(-far, far))]))

@@ -1,17 +1,17 @@
-"""Operations on a zone as clients saw them, with the times between which they were done; and histories as files of JSON lines.
+"""Operations on a zone as clients saw them, with the times between which they were done, and histories as files of JSON lines.
 
-Each value that is written is a number of its own, so that a read names the write that it saw. What an operation was answered:
+Each write has a value of its own, so that a read identifies the write that it saw. The requests and answers of operations:
 
-- `modify`: `items`, `[do, record, expected, value]` each, where `expected` is the value that the change tag stood for. Answer: `items`,
+- `modify`: `items`, `[do, record, expected, value]` each, where `expected` is the value whose change tag was sent. Answer: `items`,
   `{"done": true, "tag": …}` or `{"error": code, "current": value}` each.
 - `lookup`: `records`. Answer: `records`, the value of each, `null` where there is none.
-- `query`: records of values greater than `above`. Answer: `records`, those that were found.
+- `query`: records with values greater than `above`. Answer: `records`, the records that were found.
 - `changes`: `since`, a token, and `limit`. Answer: `changed`, `[record, value]` each, `null` for a deletion; `token`; `more`.
 - `access`: `participant`, `level`: `none`, `readOnly` or `readWrite`. Answer: `{}`.
 
-`{"refused": code}` is the answer to a request that was refused as a whole. A write without an answer may be done at any time after it
-began, or never. `tags` of an answer has the change tags that records came with. The answer to a write that was sent again, `repeated`, says
-what became of the write, and nothing of the records as they are now.
+`{"refused": code}` is the answer to a request that was refused as a whole. A write without an answer may be done at any time after it began, or never.
+`tags` of an answer has the change tags of its records. The answer to a write that was sent more than once (`repeated`) says whether the write was
+done, but not what the records are now.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ DELETIONS = ("delete", "forceDelete")
 
 @dataclasses.dataclass(eq=False)
 class Operation:
-    """An operation. Times are nanoseconds of one clock; `end` is `None` where there is no answer."""
+    """An operation. Its times are nanoseconds of one clock, and `end` is `None` if there was no answer."""
 
     client: str
     account: str
@@ -41,7 +41,7 @@ class Operation:
 
     @property
     def reads(self):
-        """Whether it changes nothing, whatever there is."""
+        """Whether the answer shows that the operation has changed nothing."""
         if self.kind == "access" or self.answer is None:
             return False
         return self.kind != "modify" or "refused" in self.answer or any("error" in outcome for outcome in self.answer["items"])
@@ -56,7 +56,7 @@ class Operation:
         return self.kind == "modify" and any(do in DELETIONS for do, *_ in self.given["items"])
 
     def seen(self):
-        """Records and values that the answer shows, deletions left out."""
+        """Returns the records and values that the answer shows, without deletions."""
         answer = self.answer or {}
         if self.kind in ("lookup", "query"):
             return [(name, value) for name, value in answer.get("records", {}).items() if value is not None]
@@ -68,13 +68,13 @@ class Operation:
         return []
 
     def replaced(self):
-        """Records and the values by whose tags they were changed."""
+        """Returns the records that were changed by a tag, each with the value that the tag stood for."""
         if self.kind != "modify" or self.end is None or self.reads:
             return []
         return [(name, expected) for _, name, expected, _ in self.given["items"] if expected is not None]
 
     def tags(self):
-        """Records, values and the change tags that stand for them, as the answer has them."""
+        """Returns the change tags in the answer, each with the record and the value that it stands for."""
         answer = self.answer or {}
         found = [(name, value, answer["tags"][name]) for name, value in self.seen() if name in answer.get("tags", {})]
         if self.kind == "modify":
@@ -84,13 +84,13 @@ class Operation:
 
 
 class Zone:
-    """The history of a zone: its owner, the records that clients use, what participants may do in the beginning, and the operations."""
+    """The history of a zone: its owner, its records, the participants' permissions at the beginning, and the operations."""
 
     def __init__(self, name, owner, access=None, operations=(), seed=None):
         self.name, self.owner, self.access, self.operations, self.seed = name, owner, dict(access or {}), list(operations), seed
 
     def numbered(self):
-        """Sorts the operations by their beginning, and numbers them."""
+        """Sorts the operations by their beginning, numbers them, and returns the zone."""
         self.operations.sort(key=lambda operation: operation.begin)
         for number, operation in enumerate(self.operations, 1):
             operation.number = number
@@ -117,7 +117,7 @@ def shown_value(value):
 
 
 def shown_given(operation):
-    """What a client asked for, in one line."""
+    """Returns a request in one line."""
     given = operation.given
     if operation.kind == "modify":
         texts = []
@@ -136,7 +136,7 @@ def shown_given(operation):
 
 
 def shown_answer(operation):
-    """What a client was answered, in one line."""
+    """Returns an answer in one line."""
     answer = operation.answer
     if answer is None:
         return "no answer"

@@ -1,4 +1,4 @@
-"""Proxies that lie, each in one way: what the checker must find out."""
+"""Proxies that lie, each in one way. The checker must detect each lie."""
 
 import http.client
 import itertools
@@ -18,12 +18,12 @@ LIES = {
 
 
 class LyingProxy(Proxy):
-    """Carries requests as they are, and tells its lie in one of `every` cases."""
+    """Passes requests on unchanged, and lies in about one of `every` cases."""
 
     def __init__(self, target, seed, lie, every=25):
         self.lie, self.every, self.told = lie, every, 0
         self.chance, self.numbers = random.Random(seed), itertools.count(1)
-        # Earlier answers to look-ups, and an answer for a saved record.
+        # Earlier answers to look-ups, and a saved record of an answer.
         self.earlier, self.saved = {}, None
         super().__init__(target, seed)
 
@@ -56,7 +56,7 @@ class LyingProxy(Proxy):
         return answer.status, answer.read()
 
     def answer(self, ask, path, body):
-        """Status and body for a request."""
+        """Returns the status and the body for a request, with or without a lie."""
         operation = path.rsplit("/", 1)[-1]
         lies = self.chance.randrange(self.every) == 0
         if operation == "lookup" and self.lie == "stale":

@@ -1,10 +1,10 @@
-"""What a zone does, as if it did one operation after the other: records and their values, tokens of changes, and what participants may do.
+"""A model of a zone that does one operation after the other: records and their values, tokens of changes, and permissions of participants.
 
 A state is three tuples, so that states can be compared and kept in sets:
 
-- `records`: names and values (`None`: deleted), the one that was changed last at the end;
-- `tokens`: for each token that is still to be used, of how many records at the end of that order it has not told;
-- `access`: accounts and what each may do.
+- `records`: names and values (`None`: deleted), with the last changed record at the end;
+- `tokens`: for each token that will still be used, how many records at the end of `records` a fetch from it would report;
+- `access`: accounts and the permission of each.
 """
 
 from history import DELETIONS, NONE, READ_ONLY, READ_WRITE
@@ -33,7 +33,7 @@ def first_state(access):
 
 
 def level(state, operation, owner):
-    """What the account of an operation may do."""
+    """Returns the permission of an operation's account."""
     if operation.account == owner:
         return READ_WRITE
     for account, may in state[2]:
@@ -43,7 +43,7 @@ def level(state, operation, owner):
 
 
 def judge(do, now, expected, may):
-    """The code with which an item of a `modify` fails; `None` where it is done."""
+    """Returns the code with which an item of a `modify` fails, or `None` if it is done."""
     if do == "forceDelete" and now is None:
         return None
     if do in ("update", "delete") and now is None:
@@ -61,15 +61,15 @@ class Model:
     """The steps of a zone.
 
     - `owner`: the account that may do everything.
-    - `tokens`: those that an operation of the history uses. Others are not remembered.
+    - `tokens`: the tokens that an operation of the history uses. Others are not kept in states.
     """
 
     def __init__(self, owner, tokens=frozenset()):
         self.owner, self.tokens = owner, tokens
 
     def step(self, state, operation):
-        """The state after an operation that is answered as it was: the same object where it changes nothing; `None` where the answer does
-        not fit. An operation without an answer fits where all of it can be done."""
+        """Returns the state after an operation with this answer: the same object if nothing changes, or `None` if the answer is not possible. An
+        operation without an answer is possible if all of it can be done."""
         kind = operation.kind
         if kind == "access":
             return self.change_access(state, operation)
@@ -98,7 +98,7 @@ class Model:
     def modify(self, state, operation, may):
         items, values = operation.given["items"], dict(state[0])
         failures = [judge(do, values.get(name), expected, may) for do, name, expected, _ in items]
-        # Of a part of a batch, the item that has failed may be another.
+        # If this is a part of a batch, the failing item may be in the other part.
         has_failed = any(failures) or operation.given.get("is_part", False) and operation.reads
         if operation.answer is None:
             if has_failed:
@@ -138,12 +138,12 @@ class Model:
         records, tokens, given, answer = state[0], dict(state[1]), operation.given, operation.answer
         since, limit, changed = given.get("since"), given.get("limit"), answer["changed"]
         if since is None:
-            # Without a token, deletions are nothing that could be missed.
+            # A fetch without a token does not report deletions.
             told, items = (lambda value: value is not None), records
         elif since in tokens:
             told, items = (lambda value: True), records[len(records) - tokens[since]:]
         else:
-            # What the token stands for is not part of this history.
+            # The token is from an operation that is not in this history, so the beginning of the changes is unknown.
             values = dict(records)
             return state if all(name in values and values[name] == value for name, value in changed) else None
         page, left, more = [], 0, False
@@ -172,5 +172,5 @@ class Model:
 
     @staticmethod
     def forget(state, token):
-        """Leaves out a token that no operation uses any more."""
+        """Removes a token that no later operation uses."""
         return State((state[0], tuple(entry for entry in state[1] if entry[0] != token), state[2]))

@@ -1,4 +1,4 @@
-"""A network between clients and a server that delays, holds back and cuts what is sent."""
+"""A proxy that stands for a network between clients and a server, and delays, holds or cuts what is sent."""
 
 import random
 import socket
@@ -10,7 +10,7 @@ PIECE = 65_536
 
 
 def reset(connection):
-    """Ends a connection at once: what has not been read is lost."""
+    """Resets a connection. Unread data are lost."""
     try:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.close()
@@ -19,11 +19,11 @@ def reset(connection):
 
 
 class Proxy:
-    """Takes connections and joins each with the server at `target`.
+    """Accepts connections, and connects each with the server at `target`.
 
-    - `delay`: a piece is held back for a random time of up to so many seconds.
-    - ``hold`` stops what is sent in a direction until ``let_go``. A request that was held may come to the server when nobody waits for it.
-    - ``cut`` ends all connections. What is held back on its way to the server still gets there if `keeps` says so.
+    - `delay`: each piece is delayed for a random time of up to so many seconds.
+    - ``hold`` stops a direction until ``let_go``. A held request may reach the server when its client no longer waits.
+    - ``cut`` ends all connections. With `keeps`, requests that are held still reach the server.
     """
 
     DIRECTIONS = ("requests", "answers")
@@ -83,7 +83,7 @@ class Proxy:
         self.carry(pair)
 
     def connect(self):
-        """A connection to the server, which may be on its way up again: a request that is sent meanwhile waits."""
+        """Returns a connection to the server. It waits for a server that is starting, so requests wait meanwhile."""
         end = time.monotonic() + 20
         while not self.is_over and time.monotonic() < end:
             try:
@@ -107,7 +107,7 @@ class Proxy:
                 sink.sendall(piece)
             sink.shutdown(socket.SHUT_WR)
         except OSError:
-            # A server that has ended ends its clients' connections; a client that has gone is nothing to the server.
+            # If the server ends, the client's connection ends as well. If the client ends, the server does not notice.
             if direction == "answers":
                 reset(source)
                 reset(sink)

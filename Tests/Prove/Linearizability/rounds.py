@@ -1,6 +1,6 @@
-"""Rounds: in each, clients use fresh zones for some seconds while something goes wrong, and read at the end what there is.
+"""Rounds: in each, clients use new zones for some seconds during faults, and read everything at the end.
 
-A round's histories are short, so that they can be checked: a write without an answer may be done at any later time.
+Histories of rounds are short, so that they can be checked: a write without an answer may be done at any later time.
 """
 
 import threading
@@ -8,14 +8,14 @@ import time
 
 from clients import Client, Place, Unexpected, Values
 
-# The accounts, and how many clients of each run at once. The first owns a zone in which the second and the third take part.
+# The accounts, and the number of clients of each. The first account owns a zone that it shares with the second and the third.
 OWNER, PARTICIPANTS = "anna", ("ben", "carla")
 CLIENTS = {"anna": 3, "ben": 2, "carla": 1}
 LEVELS = ("none", "readOnly", "readWrite")
 
 
 class Worker(threading.Thread):
-    """A client that asks for one thing after the other until the round is over."""
+    """A client that sends one request after the other until the round is over."""
 
     def __init__(self, client, places, pause, stop):
         super().__init__(name=client.name, daemon=True)
@@ -44,7 +44,7 @@ class Worker(threading.Thread):
 
 
 class Changer(Worker):
-    """The owner's client that changes what participants may do. `participants` are clients that accept invitations, of an account each."""
+    """The owner's client that changes permissions. `participants` are clients that accept invitations, one of each account."""
 
     def __init__(self, client, participants, *arguments):
         super().__init__(client, *arguments)
@@ -56,14 +56,14 @@ class Changer(Worker):
             client.remove(place, participant)
         else:
             client.let(place, participant, client.drawn.choices(LEVELS, [1, 1, 2])[0])
-        # Each is met by many writes and reads, or by few.
+        # The pause lets many reads and writes meet a permission, or few.
         self.stop.wait(client.drawn.choice([0.01, 0.1, 0.5, 1.0]))
 
 
 class Rounds:
-    """Clients of a served cloud, and the rounds that they work in."""
+    """The clients of a served cloud, and their rounds."""
 
-    # Seconds in which what there is can be read at the end: a database may have to find a new primary.
+    # Seconds within which a zone must be readable at the end. A database may have to elect a new primary.
     READING = 180
 
     def __init__(self, accounts, addresses, drawn, timeout, pause):
@@ -72,7 +72,7 @@ class Rounds:
             Client(f"{account}-{number}", account, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
             for account, count in CLIENTS.items() for number in range(1, count + 1)]
         self.changer = Client("anna-shares", OWNER, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
-        # These accept invitations.
+        # These clients only accept invitations.
         self.guests = [
             Client(f"{account}-accepts", account, accounts, addresses, self.values, drawn.getrandbits(64), timeout)
             for account in PARTICIPANTS]
@@ -88,7 +88,7 @@ class Rounds:
         return next(client for client in self.clients if client.account == account)
 
     def prepare(self):
-        """Makes a round's zones: one that is shared, and one of a participant's own."""
+        """Makes a round's zones: one that is shared, and one of a participant."""
         self.count += 1
         self.set_deadline(None)
         shared = Place(f"shared-{self.count}", OWNER, ["a", "b", "c"], PARTICIPANTS)
@@ -99,7 +99,7 @@ class Rounds:
         return shared, own
 
     def run(self, seconds, disturb):
-        """A round; `disturb` is called with a moment until which things may go wrong, and mends them before it returns. The zones."""
+        """Runs a round, and returns its zones. `disturb` is called with the moment at which faults must end, and ends them before it returns."""
         shared, own = self.prepare()
         stop = threading.Event()
         workers = [Worker(client, [shared, own] if client.account == own.owner else [shared], self.pause, stop) for client in self.clients]
@@ -122,7 +122,7 @@ class Rounds:
         return shared, own
 
     def read_all(self, place):
-        """Reads all that there is, until it is answered."""
+        """Reads the whole zone, repeatedly until there are answers."""
         client = self.client(place.owner)
         client.deadline = time.monotonic() + self.READING
         for read in (lambda: client.look_up(place, place.records), lambda: client.query(place), lambda: client.fetch_changes(place)):
@@ -133,7 +133,7 @@ class Rounds:
                 read()
 
     def read_again(self):
-        """Looks up all records of all zones at the end; the zones in which something is another than at the end of their rounds."""
+        """Looks up all records of all zones once more, and returns the zones that have changed since the end of their rounds."""
         changed = []
         for place in self.places:
             before = next(

@@ -1,12 +1,14 @@
-"""Looks for an order in which all operations of a history can have been done one after the other, each between its begin and its answer.
+"""Searches for an order in which all operations of a history can have been done one after the other, each between its beginning and its answer.
 
-The search is Wing and Gong's with Lowe's memoisation, in the form that Lowe calls just in time (Testing for linearizability, 2017). It goes
-through begins and answers in their order of time, and keeps the set of all configurations that are possible so far. A configuration is a
-state, and which of the operations that are under way are done in it. An answer lets those configurations go on in which the operation is
-done, after others that are under way where that helps. Where none is left, the history up to this answer has no order.
+The search is Wing and Gong's with Lowe's memoisation, in the form that Lowe calls just in time (Testing for linearizability, 2017). It goes through
+beginnings and answers in the order of time, and keeps the set of all configurations that are possible so far. A configuration is a state, together
+with the running operations that are already done in it.
 
-An operation without an answer stays under way for ever. Of two configurations with one state, the one that has used fewer of these is kept:
-it can do all that the other can.
+At an answer, only configurations remain in which the operation is done. To get there, other running operations may be done before it. If no
+configuration remains, the history up to this answer has no order.
+
+An operation without an answer keeps running for ever. Of two configurations with the same state, the one that has used fewer of these is kept,
+because it can do all that the other can.
 """
 
 from model import Model, first_state
@@ -17,23 +19,23 @@ class Undecided(Exception):
 
 
 class Failure:
-    """The operation whose answer fits no order, and what the states could be before."""
+    """The operation whose answer fits no order, and the possible states before it."""
 
     def __init__(self, operation, states):
         self.operation, self.states = operation, states
 
 
 class Configurations:
-    """A set of configurations, without those that another one makes needless."""
+    """A set of configurations, without those that another one makes unnecessary."""
 
     def __init__(self, found=()):
-        # By the state and the answered operations that are done: the sets of unanswered ones that are done.
+        # For each state and set of answered operations that are done: the sets of unanswered operations that are done.
         self.known, self.count = {}, 0
         for state, done, used in found:
             self.add(state, done, used)
 
     def add(self, state, done, used):
-        """Whether the configuration is new, and needed."""
+        """Adds a configuration, and returns whether it was new and necessary."""
         sets = self.known.get((state, done))
         if sets is None:
             self.known[state, done] = [used]
@@ -54,7 +56,7 @@ class Configurations:
 
 
 class Search:
-    """The configurations that are possible up to a moment, and the operations that are under way."""
+    """The possible configurations up to a moment, and the running operations."""
 
     def __init__(self, owner, access, tokens, most):
         self.model, self.most = Model(owner, tokens), most
@@ -70,7 +72,7 @@ class Search:
         self.pending[operation] = bit
 
     def answer(self, operation):
-        """Goes on to the answer of an operation; whether there is a configuration in which it is done."""
+        """Advances to the answer of an operation, and returns whether it is possible."""
         found = self.just_in_time(operation)
         if found:
             self.free.append(self.pending.pop(operation))
@@ -92,7 +94,7 @@ class Search:
             if done & wanted:
                 found.add(state, done ^ wanted, used)
                 continue
-            # What can change nothing and fits is done at once: a later moment is never better.
+            # A read whose answer fits is done at once, because waiting can't help.
             for other, bit in readers:
                 if not done & bit and step(state, other) is state:
                     done |= bit
@@ -112,19 +114,19 @@ class Search:
                         waiting.append((after, done | bit, used))
             tried = set()
             for other, bit, what in unanswered:
-                # Of those that do the same, one is enough.
+                # Of operations with the same effect, one is enough.
                 if used & bit or what in tried:
                     continue
                 tried.add(what)
                 after = step(state, other)
-                # What may never be done is not done where that changes nothing.
+                # A write without an answer is left undone where it would change nothing.
                 if after is not None and after is not state:
                     waiting.append((after, done, used | bit))
         return found
 
 
 def shape(operation):
-    """What an operation does, and who does it."""
+    """Returns the effect of an operation and its account, for comparison."""
     given = operation.given
     if operation.kind == "access":
         return given["participant"], given["level"]
@@ -132,9 +134,9 @@ def shape(operation):
 
 
 def find_failure(owner, access, operations, most=100_000):
-    """The first answer that fits no order; `None` where there is an order of all.
+    """Returns the first answer that fits no order, or `None` where there is an order of all operations.
 
-    - `most`: configurations of one step, beyond which it raises ``Undecided``.
+    - `most`: the number of configurations in one step beyond which ``Undecided`` is raised.
     """
     uses = {}
     for operation in operations:
@@ -144,7 +146,7 @@ def find_failure(owner, access, operations, most=100_000):
     last = {}
     for token, operation in uses.items():
         last.setdefault(operation, []).append(token)
-    # Of a begin and an answer at one time, the begin is first: nobody can say that it was later.
+    # If a beginning and an answer have the same time, the beginning is first, which allows more orders.
     events = sorted(
         [(operation.begin, 0, place, operation) for place, operation in enumerate(operations)]
         + [(operation.end, 1, place, operation) for place, operation in enumerate(operations) if operation.end is not None],

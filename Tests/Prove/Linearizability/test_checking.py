@@ -252,7 +252,7 @@ class HandMade(unittest.TestCase):
 
 
 def any_order(zone):
-    """Whether there is an order, found by trying all of them."""
+    """Whether there is an order. Tries all of them."""
     model = Model(zone.owner, frozenset(operation.given["since"] for operation in zone.operations if operation.given.get("since")))
 
     def go_on(state, left):
@@ -272,7 +272,7 @@ def any_order(zone):
 
 
 class RandomHistory:
-    """A history of a zone that does one operation after the other, each between its begin and its answer. A fault then alters it."""
+    """A history of a zone that does one operation after the other, each between its beginning and its answer. Sometimes a fault then changes it."""
 
     def __init__(self, seed):
         self.drawn = random.Random(seed)
@@ -318,7 +318,7 @@ class RandomHistory:
         return [do, name, expected, value]
 
     def outcome(self, operation):
-        """The answer that fits, found by trying those that there are."""
+        """Returns the answer that fits, by trying all possible answers."""
         codes = [{"done": True}] + [{"error": code} for code in ("CONFLICT", "NOT_FOUND", "ACCESS_DENIED", "ATOMIC_ERROR")]
         answers = [{"items": list(items)} for items in itertools.product(codes, repeat=len(operation.given["items"]))]
         for answer in [{"refused": "ZONE_NOT_FOUND"}] + answers:
@@ -384,7 +384,7 @@ class RandomHistories(unittest.TestCase):
             if not wanted:
                 part = checking.smallest(zone, zone.operations, 10)
                 self.assertFalse(any_order(Zone("z", "anna", zone.access, part)), f"seed {seed}: the smallest part has an order")
-        # A test in which one answer is rare would show little.
+        # A test in which one of the two results is rare would show little.
         self.assertGreater(min(orders), 400, orders)
 
     def test_what_is_wrong_with_one_record_is_wrong(self):

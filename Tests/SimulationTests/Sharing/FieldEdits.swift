@@ -1,4 +1,5 @@
-/// What devices have saved. Each writes fields of its own, so what it saved last is what a field has to have in the end.
+/// The values that devices have saved. Each device writes fields of its own, so each field must have its last saved value at the
+/// end.
 struct FieldEdits {
     struct Edit {
         let device: Int
@@ -7,9 +8,9 @@ struct FieldEdits {
 
     /// By record: the last values of each field.
     private(set) var values: [String: [String: String]] = [:]
-    /// Which device writes a field.
+    /// The device that writes a field.
     private var writers: [String: Int] = [:]
-    /// Records that a device has deleted some time: a deletion may win over edits.
+    /// Records that a device has deleted at some time. A deletion may win over edits.
     private(set) var deleted: Set<String> = []
 
     mutating func save(_ name: String, _ saved: [String: String], by device: Int) {
@@ -19,11 +20,11 @@ struct FieldEdits {
 
     mutating func delete(_ name: String) { deleted.insert(name) }
 
-    /// What is missing of it in the end.
+    /// Returns the saved values that are missing at the end.
     ///
     /// - Parameters:
-    ///   - records: What the owner's devices have, by name.
-    ///   - refused: The records of which each device keeps saves that the cloud has refused.
+    ///   - records: The records of the owner's devices, by name.
+    ///   - refused: For each device, the records whose saves were refused and are kept.
     func losses(in records: [String: [String: String]], refused: [Set<String>]) -> [String] {
         var losses: [String] = []
         for (name, fields) in values.sorted(by: { $0.key < $1.key }) where !deleted.contains(name) {

@@ -2,14 +2,14 @@ import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
-/// The cloud as a device's engine sees it: others come between its requests and their answers, and the device may die there.
+/// The cloud for a device's engine. Other devices act between its requests and their answers, and the device may be killed there.
 struct InterruptedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     let kill: KillSwitch
     let limits: CloudLimits
-    /// Changes that one answer has at the most.
+    /// The most changes in one answer.
     let page: Int?
-    /// Has others do something.
+    /// Lets another device act.
     let interrupt: @Sendable () async -> Void
 
     func limits() async throws(CloudError) -> CloudLimits { limits }
@@ -48,7 +48,7 @@ struct InterruptedDatabase: ForwardingDatabase {
     }
 }
 
-/// The cloud behind everything that goes wrong: counts what it does.
+/// The cloud behind all faults. It counts the changes.
 struct CountedDatabase: ForwardingDatabase {
     let place: DatabasePlace
     /// Called with the outcomes of each request.

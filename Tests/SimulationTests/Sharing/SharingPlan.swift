@@ -2,9 +2,9 @@ import TidemarkModel
 import TidemarkSync
 import TidemarkTesting
 
-/// What one run with shares is to be like; follows from its seed.
+/// The plan of one run with shares, which follows from its seed.
 struct SharingPlan {
-    /// What an app's version knows.
+    /// The schema that a version of the app knows.
     enum Version: Int {
         /// A type, with one field for each device.
         case first = 1
@@ -13,14 +13,14 @@ struct SharingPlan {
     }
 
     let policy: MergePolicy
-    /// Devices of people whom the owner invites. The owner has two.
+    /// The number of people whom the owner invites. Each has one device, and the owner has two.
     let guests: Int
-    /// Servers of the same cloud.
+    /// The number of servers of the cloud.
     let servers: Int
-    /// Zones that are shared, beside the default zone, which is not.
+    /// The number of shared zones. The default zone is not shared.
     let sharedZones: Int
     let actions: Int
-    /// One of so many edits is a deletion; 0: none is.
+    /// One of so many edits is a deletion; 0 for no deletions.
     let deletions: Int
     let faultRate: Double
     let operationsPerRequest: Int
@@ -28,17 +28,17 @@ struct SharingPlan {
     /// Microseconds by which the devices' clocks are ahead.
     let leads: [Int64]
     let ahead: SyncEnvironment.AheadOrder?
-    /// What each device has at first. All have the second version some time.
+    /// The version of each device at the beginning. All devices get the second version at some time.
     let versions: [Version]
-    /// Sharing is stopped, and zones are shared again.
+    /// Whether sharing is stopped, and zones are shared again.
     let stopsSharing: Bool
-    /// Records move between zones.
+    /// Whether records move between zones.
     let movesRecords: Bool
-    /// Permissions change, guests are removed, and leave.
+    /// Whether permissions change, and guests are removed or leave.
     let changesPermissions: Bool
 
     static let owners = 2
-    /// Under these, each field goes its own way. Each field is written by one device, so no edit may be lost to another one.
+    /// Policies that merge each field by itself. Each field is written by one device, so no edit may be lost to another one.
     static let policies: [MergePolicy] = [.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .latestEdit]
 
     init(_ random: inout SeededRandom) {
@@ -64,7 +64,7 @@ struct SharingPlan {
 
     var devices: Int { leads.count }
 
-    /// Whether a device is one of the owner's.
+    /// Returns whether a device belongs to the owner.
     func isOwners(_ device: Int) -> Bool { device < Self.owners }
 
     var description: String {

@@ -6,7 +6,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// What each device has in the end, beside what the cloud shows to its account.
+/// Compares each device's final content with what the cloud shows to its account.
 extension SharingSimulation {
     private struct Place: Hashable, CustomStringConvertible {
         let zone: String
@@ -22,7 +22,7 @@ extension SharingSimulation {
         var description: String { "\(type) \(tag) \(values.sorted { $0.key < $1.key }.map { "\($0.key)=\($0.value)" })" }
     }
 
-    /// A device has what its account sees in the cloud, each record once, and nothing is left to be sent.
+    /// Checks that a device has the records that its account sees in the cloud, each once, and that nothing is left to be sent.
     func check(_ device: SimulatedDevice) async throws -> [String] {
         let number = device.number
         let zones = try await device.store.zones().reduce(into: [:]) { $0[$1.id] = $1.name }
@@ -54,7 +54,7 @@ extension SharingSimulation {
         return failures + verified.map { "d\(number): \($0.message)" }
     }
 
-    /// What the cloud shows to a person, each server the same.
+    /// Returns what the cloud shows to a person. All servers must show the same.
     private func seen(by person: Int) async throws -> [Place: Content] {
         var all: [[Place: Content]] = []
         for server in databases {

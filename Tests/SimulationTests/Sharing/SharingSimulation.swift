@@ -8,9 +8,9 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// One run with several people: an owner with two devices, who shares zones with guests. Records are made, edited, deleted and moved between
-/// zones by devices that die, over servers that go wrong, while shares begin and end, permissions change, and apps are updated. In the end all
-/// come to rest, and what each device has is compared with what the cloud shows to its account.
+/// One run with several people: an owner with two devices, who shares zones with guests. Devices make, edit, delete and move
+/// records. Meanwhile devices are killed, servers fail, shares begin and end, permissions change, and apps are updated. At the
+/// end all devices finish their work, and each one's content is compared with what the cloud shows to its account.
 ///
 /// One thing happens at a time, in an order that follows from the seed.
 actor SharingSimulation {
@@ -20,7 +20,7 @@ actor SharingSimulation {
     private let folder: URL
     private let storage: Simulation.Storage?
     private var servers: [EmbeddedCloud] = []
-    /// By server and person: the owner's own database, and what each guest sees of it.
+    /// The databases by server and person: the owner's own database, and each guest's view of it.
     var databases: [[EmbeddedDatabase]] = []
     private var devices: [SimulatedDevice] = []
     private let places: [DatabasePlace]
@@ -29,7 +29,7 @@ actor SharingSimulation {
     private var log: [String] = []
     private var made = 0
     private var value = 0
-    /// Records that the cloud has saved or deleted.
+    /// The number of records that the cloud has saved or deleted.
     private var changes = 0
     private var isEnding = false
     private var interruption: (any Error)?
@@ -47,13 +47,13 @@ actor SharingSimulation {
         versions = plan.versions
     }
 
-    /// What a seed's run is like.
+    /// Returns the plan of a seed's run.
     static func plan(_ seed: UInt64) -> SharingPlan {
         var random = SeededRandom(seed)
         return SharingPlan(&random)
     }
 
-    /// Empty containers for all devices that a run may have.
+    /// Makes empty containers for all devices that a run may have.
     static func template() throws -> ContainerTemplate {
         try ContainerTemplate(devices: SharingPlan.owners + people.count - 1, scopes: [.private, .shared])
     }
@@ -88,9 +88,9 @@ actor SharingSimulation {
     private func note(_ line: String) { log.append(line) }
     private func chance(_ count: Int) -> Bool { Int.random(in: 0..<count, using: &random) == 0 }
 
-    // The world
+    // Setting up
 
-    /// Which person a device belongs to: the owner, or a guest.
+    /// Returns the person of a device: 0 for the owner, or the number of a guest.
     func person(of device: Int) -> Int { plan.isOwners(device) ? 0 : device - SharingPlan.owners + 1 }
     private static func address(of person: Int) -> UserLookUp { .emailAddress("\(people[person])@example.org") }
     private var guests: ClosedRange<Int> { 1...plan.guests }
@@ -150,7 +150,7 @@ actor SharingSimulation {
 
     private func useServer(_ server: Int, _ device: Int) { places[device].database = databases[server][person(of: device)] }
 
-    // What happens
+    // Actions
 
     private func act() async throws {
         let device = devices[Int.random(in: 0..<devices.count, using: &random)]
@@ -178,13 +178,13 @@ actor SharingSimulation {
         }
     }
 
-    /// What comes between a device's request and its answer.
+    /// Acts between a device's request and its answer.
     private func interrupt(_ number: Int) async {
         guard !isEnding, chance(4) else { return }
         do {
             let device = devices[number]
             switch Int.random(in: 0..<5, using: &random) {
-            // What is edited in the container of a dead process nobody will see again.
+            // An edit in the container of a killed process would never be read.
             case 0..<2 where !device.kill.isDead: try await edit(device)
             case 4: try await change()
             default: try await step(devices[Int.random(in: 0..<devices.count, using: &random)])
@@ -217,7 +217,7 @@ actor SharingSimulation {
         } else {
             time.advance(by: Int64.random(in: 0...60_000_000, using: &random))
         }
-        // It has looked at its clock.
+        // The device has looked at its clock, and may have been killed by that.
         if device.kill.isDead { try restart(device) }
     }
 
@@ -227,7 +227,7 @@ actor SharingSimulation {
         note("d\(device.number) begins again")
     }
 
-    /// One step of an engine.
+    /// Runs one step of an engine.
     private func step(_ device: SimulatedDevice) async throws {
         guard !device.isBusy else { return }
         device.isBusy = true
@@ -237,7 +237,7 @@ actor SharingSimulation {
         do {
             if chance(8) { _ = try await engine.sync(patience: .zero) } else { _ = try await engine.step() }
         } catch {
-            // What a dead process still does is of no interest.
+            // Errors of a killed process don't matter.
             guard kill.isDead else { throw error }
         }
         note("d\(device.number) step")
@@ -250,7 +250,7 @@ actor SharingSimulation {
 
     private func edit(_ device: SimulatedDevice) async throws {
         let all = try device.rows { $0 }
-        // An older version of the app does not know the type.
+        // An older version of the app does not know this type.
         let rows = all.filter { $0.type == "Trip" || versions[device.number] == .second }
         let zones = try await device.store.zones().filter { plan.isOwners(device.number) || $0.name.owner != nil }
         guard let row = rows.randomElement(using: &random), made >= Self.recordCount || !chance(3) else {
@@ -300,7 +300,7 @@ actor SharingSimulation {
         note("d\(device.number) deletes \(record.name)")
     }
 
-    /// Whether the device may, as far as it knows.
+    /// Saves an edit. Returns whether the device may make it, by what it knows.
     private func apply(_ edit: RecordEdit, _ schemas: [RecordTypeSchema], _ device: SimulatedDevice) async throws -> Bool {
         do {
             _ = try await device.store.save(
@@ -320,7 +320,7 @@ actor SharingSimulation {
         }
     }
 
-    // Shares, as people change them elsewhere: in a browser, say
+    // Changes of shares that people make elsewhere, for example in a browser
 
     /// Shares a zone with all guests.
     private func share(_ zone: CloudZoneID) async throws {
@@ -381,9 +381,9 @@ actor SharingSimulation {
 
     // The end
 
-    /// Without faults, all devices go on until none has anything to do.
+    /// Runs all devices without faults until none has anything to do.
     ///
-    /// - Returns: What is wrong.
+    /// - Returns: The failures.
     private func end() async throws -> [String] {
         isEnding = true
         for device in devices {
@@ -415,7 +415,7 @@ actor SharingSimulation {
         throw Simulation.Failure(reason: "the devices do not come to rest")
     }
 
-    /// Has a device do all that it has to do.
+    /// Runs a device until it has nothing to do.
     private func rest(_ device: SimulatedDevice) async throws {
         for _ in 0..<1000 {
             if try await device.engine.step() { continue }

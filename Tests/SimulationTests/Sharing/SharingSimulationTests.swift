@@ -2,13 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: devices of an owner and of guests end with what the cloud shows to each, whatever is shared, moved, refused and taken back meanwhile,
-/// and nobody's edit is lost. Method: runs that follow from a seed, with a real cloud behind one or two servers, real stores, faults, deaths, a
-/// virtual clock, and two versions of an app; each device writes fields of its own, so what it saved last has to be there.
+/// Goal: devices of an owner and of guests end with what the cloud shows to each of them, whatever is shared, moved, refused and
+/// stopped meanwhile, and no edit is lost. Method: runs that follow from a seed, with a real cloud behind one or two servers,
+/// real stores, faults, kills, a virtual clock, and two versions of an app. Each device writes fields of its own, so each field
+/// must have its last saved value.
 ///
-/// The seeds are always the same. The variables of `SimulationTests` choose others, but for `TIDEMARK_SIMULATION_FEATURES`.
+/// The seeds are always the same. The variables of `SimulationTests` choose others, except `TIDEMARK_SIMULATION_FEATURES`.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SharingSimulationTests {
-    /// Each kind of run is among them. 17 and 188 have failed once.
+    /// Together they have every kind of run. 17 and 188 have failed once.
     static let seeds: [UInt64] = Array(1...60) + [188]
     private static let environment = ProcessInfo.processInfo.environment
     private static let given = environment["TIDEMARK_SIMULATION_SEED"].flatMap(UInt64.init)

@@ -12,9 +12,9 @@ package protocol AccountStorage: Sendable {
     /// - Returns: The account that has the address now.
     /// - Throws: `CloudError` `invalidArguments` where another account has the phone number.
     func add(_ account: StoredAccount) async throws(CloudError) -> StoredAccount
-    /// Writes all of an account but its address.
+    /// Writes everything of an account except its address.
     ///
-    /// - Parameter before: The account as it has to be still, but for its address; `nil` for any.
+    /// - Parameter before: What the account must still be, except for its address; `nil` for anything.
     /// - Returns: `false` where the account is missing, or is not as `before` any more. Nothing is written then.
     /// - Throws: `CloudError` `invalidArguments` where another account has the phone number.
     @discardableResult
@@ -47,6 +47,6 @@ extension AccountStorage {
     /// Does nothing: the storage has no log of its own.
     package func emptyLog() async {}
 
-    /// Writes all of an account but its address, whatever it was. A missing account is no error.
+    /// Writes everything of an account except its address, whatever it was. A missing account is no error.
     package func update(_ account: StoredAccount) async throws(CloudError) { try await update(account, from: nil) }
 }

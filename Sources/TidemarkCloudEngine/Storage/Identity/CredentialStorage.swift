@@ -1,28 +1,29 @@
-/// Stores who may come in to a served cloud, as rows: containers, tokens, keys, passwords, sessions, the audit log,
-/// and what devices were refused.
+/// Stores the credentials of a served cloud, as rows: containers, tokens, keys, passwords, sessions, the audit log, and the
+/// failures of devices.
 ///
 /// The module `TidemarkIdentity` has the rules: it hashes, signs, and decides what has expired. All calls may come from any task, several
 /// at a time, also from other processes. What a call has written is durable when it returns. ``session(_:)`` and ``refresh()`` have all
 /// that was committed before they were called, by whatever process.
 ///
-/// A storage throws what it likes; the rules make a `CredentialError` of it. A text that a storage can't hold is one that it doesn't have.
+/// A storage may throw any error, and the rules turn it into a `CredentialError`. A text that a storage can't hold counts as
+/// missing.
 package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailureStorage {
     // For every request
 
     /// Returns containers, tokens, keys and the secret, in some microseconds: as they were when ``session(_:)`` or ``refresh()`` was
     /// called last, or later.
     func current() throws -> StoredCredentials
-    /// Sees to it that ``current()`` has everything that was committed before.
+    /// Makes ``current()`` return everything that was committed before this call.
     func refresh() async throws
-    /// Returns a session's row; `nil` where there is none any more. It is a ``refresh()``, too.
+    /// Returns a session's row; `nil` if it no longer exists. It also does what ``refresh()`` does.
     func session(_ id: [UInt8]) async throws -> StoredSession?
-    /// Notes a request that a server has signed and that changes something.
+    /// Records a signed request that changes something, so that it is not accepted twice.
     ///
     /// - Parameters:
-    ///   - mark: 16 bytes by which the request is known again.
-    ///   - second: When it was signed: seconds since 1970 UTC.
-    ///   - now: The same, of now.
-    ///   - tolerance: How many seconds a request's date may be from now. What is older is never asked for.
+    ///   - mark: 16 bytes that identify the request.
+    ///   - second: The time of the signature, in seconds since 1970 UTC.
+    ///   - now: The present time, in the same unit.
+    ///   - tolerance: The most seconds between a request's date and now. Older requests are refused before this call.
     func admit(
         _ mark: [UInt8], of key: String, signed second: Int64, at now: Int64, tolerance: Int64
     ) async throws -> SignedRequestAdmission
@@ -31,7 +32,7 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
 
     // Containers, tokens, keys, and the secret
 
-    /// Adds a container. One that is there stays as it is.
+    /// Adds a container, unless it exists.
     func addContainer(_ name: String, at time: Int64) async throws
     /// - Returns: Whether there was one.
     func removeContainer(_ name: String) async throws -> Bool
@@ -43,7 +44,8 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
     func removeKey(_ id: String) async throws -> Bool
     /// Replaces the secret.
     ///
-    /// - Parameter until: Until when the secret before is valid; with `nil` it is not, and all sessions end.
+    /// - Parameter until: The time until which the previous secret stays valid; with `nil` it is invalid at once, and all
+    ///   sessions end.
     /// - Returns: How many sessions were ended.
     func replaceSecret(by secret: [UInt8], keepingPreviousUntil until: Int64?) async throws -> Int
 
@@ -51,16 +53,16 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
 
     func password(of account: String) async throws -> StoredPassword?
     func accountsWithPassword() async throws -> Set<String>
-    /// Returns when an account's password was set or removed last: another time after each change. 0 where it never was.
+    /// Returns the time when an account's password was last set or removed, which differs after each change; 0 for never.
     func passwordVersion(of account: String) async throws -> Int64
-    /// Sets or removes an account's password, and ends its sessions. Of a password that is removed, the time stays.
+    /// Sets or removes an account's password, and ends its sessions. The time of a removed password stays.
     ///
-    /// - Parameter version: When it has to have been set last; `nil` for any time.
+    /// - Parameter version: The ``passwordVersion(of:)`` that the account must still have; `nil` for any.
     /// - Returns: `false` where it was set at another time. Nothing is changed then.
     func setPassword(
         _ password: StoredPassword?, of account: String, at time: Int64, ifVersionIs version: Int64?
     ) async throws -> Bool
-    /// Replaces what is kept of a password that stays the same.
+    /// Replaces the stored form of a password that stays the same.
     ///
     /// - Returns: `false` where the account has another one by now.
     func replacePassword(_ old: StoredPassword, by new: StoredPassword, of account: String) async throws -> Bool
@@ -70,16 +72,16 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
     /// Adds a session, and removes those whose rows may go.
     ///
     /// - Parameters:
-    ///   - password: What the account's password has to be still. With it, the session's address becomes a known one.
-    ///   - event: What the audit log gets in the same transaction.
+    ///   - password: The password that the account must still have. With it, the session's address becomes a known one.
+    ///   - event: The entry that the audit log gets in the same transaction.
     func add(
         _ session: StoredSession, ifPasswordIs password: StoredPassword?, auditing event: StoredAuditEvent?
     ) async throws -> SessionAddition
-    /// Keeps a session's row until then at the least.
+    /// Keeps a session's row at least until a time.
     func keepSession(_ id: [UInt8], until kept: Int64) async throws
-    /// Writes uses of sessions. Their addresses become known ones.
+    /// Records uses of sessions. Their addresses become known ones.
     func note(_ uses: [SessionUse]) async throws
-    /// Gives what an account's session is on another name.
+    /// Renames the device of an account's session.
     ///
     /// - Returns: Whether the account has such a session.
     func renameSession(_ id: [UInt8], of account: String, to device: String) async throws -> Bool
@@ -91,11 +93,11 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
     func endAllSessions() async throws -> Int
     /// Returns the sessions whose rows may not go before a time, by when they began.
     func sessions(keptFrom time: Int64) async throws -> [StoredSession]
-    /// Returns the addresses from which an account's sessions were used last, but for the empty one.
+    /// Returns the addresses from which an account's sessions were last used, without the empty one.
     func addresses(of account: String, keptFrom time: Int64) async throws -> Set<String>
     /// Returns whether an address is known to an account, or a session of it was used there last.
     func isKnown(_ address: String, to account: String, at now: Int64) async throws -> Bool
-    /// Removes an account's password, identities, sessions, known addresses, keys, and what it was refused.
+    /// Removes an account's password, identities, sessions, known addresses, keys, and its failures.
     func removeAccount(_ account: String) async throws
     /// As `CloudStorage.emptyLog()`.
     func emptyLog() async
@@ -105,7 +107,6 @@ package protocol CredentialStorage: OperatorStorage, IdentityStorage, SyncFailur
     /// Adds an entry, and removes those whose time is over: ``CredentialLimits``.
     func audit(_ event: StoredAuditEvent, at time: Int64) async throws
     /// Returns entries, the newest first.
-    ///
     func auditLog(_ filter: AuditLogFilter, limit: Int) async throws -> [AuditLogEntry]
 }
 
@@ -119,7 +120,7 @@ package struct AuditLogFilter: Hashable, Sendable {
     package var container: String?
     /// Only entries with a smaller number.
     package var before: Int64?
-    /// Only entries of a person who gives or ends consent. They have an index, so those of an account are found among any number of entries.
+    /// Only entries of a person who gives or ends consent. They have an index of their own, so an account's are found quickly.
     package var isOfConsent: Bool
 
     package init(
@@ -132,7 +133,8 @@ package struct AuditLogFilter: Hashable, Sendable {
     /// The action of entries by which a person gives or ends consent.
     package static let consent = "account.consent"
 
-    /// The statement that finds the entries. Each of its inner ones takes an index that has the entries in their order, and ends at the limit.
+    /// Returns the statement that finds the entries. Each inner statement walks an index in the order of the entries, and ends at
+    /// the limit.
     ///
     /// Its parameters are `$1` to `$5`: since, account, container, before and the limit.
     package func statement(_ columns: String, from table: String) -> String {
@@ -157,51 +159,51 @@ package struct AuditLogFilter: Hashable, Sendable {
 }
 
 extension CredentialStorage {
-    /// Sets or removes an account's password, whenever it was set last, and ends its sessions.
+    /// Sets or removes an account's password, whenever it was last set, and ends its sessions.
     package func setPassword(_ password: StoredPassword?, of account: String, at time: Int64) async throws {
         _ = try await setPassword(password, of: account, at: time, ifVersionIs: nil)
     }
 }
 
-/// What became of a token or a key that was to be added.
+/// The result of adding a token or a key.
 package enum CredentialAddition: Hashable, Sendable {
     case added
-    /// It is there already.
+    /// The token or key exists already.
     case exists
     case containerIsNotServed
 }
 
-/// What became of a session that was to be added.
+/// The result of adding a session.
 package enum SessionAddition: Hashable, Sendable {
     case added
     case containerIsNotServed
     case passwordIsAnother
-    /// The identity is not the account's any more.
+    /// The identity no longer belongs to the account.
     case identityIsGone
 }
 
-/// What became of a signed request.
+/// The result of recording a signed request.
 package enum SignedRequestAdmission: Hashable, Sendable {
     case admitted
-    /// It has come before.
+    /// The request has come before.
     case replayed
-    /// Requests as old are no longer remembered.
+    /// The request is older than those that the storage still remembers.
     case forgotten
-    /// It is of the second ``CredentialStorage/notedSince``, or older.
+    /// The request is from the second ``CredentialStorage/notedSince``, or older.
     case beforeStart
 }
 
-/// How much storages keep of what grows by itself.
+/// Limits for rows that accumulate by themselves.
 package enum CredentialLimits {
-    /// How many addresses are known of an account.
+    /// The most known addresses of an account.
     package static let knownAddresses = 20
-    /// For how long an address is known: microseconds, 400 days.
+    /// Microseconds for which an address is known: 400 days.
     package static let knownAge: Int64 = 400 * day
-    /// For how long an entry of the audit log is kept: microseconds, 180 days.
+    /// Microseconds for which an entry of the audit log is kept: 180 days.
     package static let auditAge: Int64 = 180 * day
-    /// How many entries are kept. What is younger than a day stays all the same.
+    /// The most entries. Entries younger than a day stay in any case.
     package static let auditEntries: Int64 = 1_000_000
-    /// How many entries go with each that is added, at the most.
+    /// The most entries that are removed with each one that is added.
     package static let auditTrimming = 100
     /// Microseconds.
     package static let day: Int64 = 24 * 60 * 60 * 1_000_000

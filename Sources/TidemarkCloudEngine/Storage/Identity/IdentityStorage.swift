@@ -8,43 +8,43 @@ package protocol IdentityStorage: Sendable {
     func identities(of account: String) async throws -> [StoredIdentity]
     /// Connects an identity with an account.
     ///
-    /// - Parameter most: How many an account has at the most.
+    /// - Parameter most: The most identities that an account may have.
     func add(_ identity: StoredIdentity, most: Int) async throws -> IdentityAddition
     /// Disconnects an identity from an account.
     ///
-    /// - Parameter evenIfLast: Whether also where nothing else lets anybody in to the account.
+    /// - Parameter evenIfLast: Whether to remove the identity although nothing else lets the person sign in.
     func removeIdentity(_ key: IdentityKey, of account: String, evenIfLast: Bool) async throws -> IdentityRemoval
 
-    /// Adds a session of pages, and removes those that have expired. One of the console is of an operator.
+    /// Adds a session of web pages, and removes expired ones. A console session needs an operator's account.
     ///
     /// - Parameters:
-    ///   - key: The identity that has to be the account's still.
-    ///   - event: What the audit log gets in the same transaction.
+    ///   - key: The identity that must still belong to the account.
+    ///   - event: The entry that the audit log gets in the same transaction.
     func add(
         _ session: StoredConsoleSession, ifIdentityIs key: IdentityKey, auditing event: StoredAuditEvent
     ) async throws -> ConsoleSessionAddition
-    /// Adds a session, and removes those whose rows may go. Its address becomes a known one.
+    /// Adds a session, and removes sessions whose rows may go. Its address becomes a known one.
     ///
     /// - Parameters:
-    ///   - key: The identity that has to be the account's still.
-    ///   - event: What the audit log gets in the same transaction.
+    ///   - key: The identity that must still belong to the account.
+    ///   - event: The entry that the audit log gets in the same transaction.
     func add(
         _ session: StoredSession, ifIdentityIs key: IdentityKey, auditing event: StoredAuditEvent
     ) async throws -> SessionAddition
 }
 
 extension IdentityStorage {
-    /// Disconnects an identity from an account, unless nothing else would let anybody in to it.
+    /// Disconnects an identity from an account, unless nothing else lets the person sign in.
     package func removeIdentity(_ key: IdentityKey, of account: String) async throws -> IdentityRemoval {
         try await removeIdentity(key, of: account, evenIfLast: false)
     }
 }
 
-/// What names a person at an identity provider.
+/// Identifies a person at an identity provider.
 package struct IdentityKey: Hashable, Sendable {
-    /// The provider, by the address that it calls itself.
+    /// The provider, by the address that it gives itself.
     package let issuer: String
-    /// The person, as the provider names them: never another person's.
+    /// The person, by the provider's name for them. No other person ever gets it.
     package let subject: String
 
     package init(issuer: String, subject: String) { (self.issuer, self.subject) = (issuer, subject) }
@@ -54,7 +54,7 @@ package struct IdentityKey: Hashable, Sendable {
 package struct StoredIdentity: Hashable, Sendable {
     package let key: IdentityKey
     package let account: String
-    /// What people know the identity by, such as an address; a line.
+    /// The identity's name for people, such as an address; one line.
     package let label: String
     /// When it was connected: microseconds since 1970 UTC.
     package let added: Int64
@@ -64,16 +64,16 @@ package struct StoredIdentity: Hashable, Sendable {
     }
 }
 
-/// What became of an identity that was to be connected.
+/// The result of connecting an identity.
 package enum IdentityAddition: Hashable, Sendable {
     case added
-    /// It is the account's already, or another one's, which stays so.
+    /// The identity is connected already, with this account or another, and stays so.
     case exists(account: String)
-    /// The account has as many as it may have.
+    /// The account has as many identities as it may have.
     case tooMany
 }
 
-/// What became of an identity that was to be disconnected.
+/// The result of disconnecting an identity.
 package enum IdentityRemoval: Hashable, Sendable {
     case removed
     case notFound

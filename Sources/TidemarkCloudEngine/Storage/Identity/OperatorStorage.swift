@@ -1,28 +1,28 @@
-/// Stores who administers a served cloud, and their sessions of the console, as rows.
+/// Stores the operators of a served cloud and their console sessions, as rows.
 ///
-/// What ends a password or an account's sessions ends its console sessions in the same transaction.
+/// Whatever ends a password or an account's sessions also ends its console sessions, in the same transaction.
 package protocol OperatorStorage: Sendable {
     /// Returns all operators, by the identifiers of their accounts.
     func operators() async throws -> [StoredOperator]
     func storedOperator(_ account: String) async throws -> StoredOperator?
-    /// Adds an operator, or gives one another role. The account's console sessions stay.
+    /// Adds an operator, or changes an operator's role. The account's console sessions stay.
     func setOperator(_ row: StoredOperator) async throws
     /// Removes an operator, and ends the account's sessions of the console.
     ///
     /// - Returns: Whether there was one.
     func removeOperator(_ account: String) async throws -> Bool
 
-    /// Adds a session of pages, and removes those that have expired. One of the console is of an operator.
+    /// Adds a session of web pages, and removes expired ones. A console session needs an operator's account.
     ///
     /// - Parameters:
-    ///   - password: What the account's password has to be still.
-    ///   - event: What the audit log gets in the same transaction.
+    ///   - password: The password that the account must still have.
+    ///   - event: The entry that the audit log gets in the same transaction.
     func add(
         _ session: StoredConsoleSession, ifPasswordIs password: StoredPassword, auditing event: StoredAuditEvent
     ) async throws -> ConsoleSessionAddition
-    /// Returns a console session's row; `nil` where there is none any more.
+    /// Returns a console session's row; `nil` if it no longer exists.
     func consoleSession(_ id: [UInt8]) async throws -> StoredConsoleSession?
-    /// Notes when a console session was used, and when its account's password was entered.
+    /// Records when a console session was last used, and when its account's password was last entered.
     func noteConsoleSession(_ id: [UInt8], used: Int64, confirmed: Int64) async throws
     /// - Returns: Whether there was one.
     func endConsoleSession(_ id: [UInt8]) async throws -> Bool
@@ -35,16 +35,17 @@ package protocol OperatorStorage: Sendable {
     func secondFactor(of account: String) async throws -> StoredSecondFactor?
     /// Sets or removes an account's second factor.
     func setSecondFactor(_ row: StoredSecondFactor?, of account: String) async throws
-    /// Replaces a second factor of which something was used.
+    /// Replaces a second factor after a code of it was used.
     ///
-    /// - Returns: `false` where it is another one by now.
+    /// - Returns: `false` where the account has another second factor by now.
     func replaceSecondFactor(_ old: StoredSecondFactor, by new: StoredSecondFactor) async throws -> Bool
-    /// Counts a code of a second factor for all servers that share the storage. The default implementation counts nothing.
+    /// Counts an attempt with a code of a second factor, for all servers that share the storage. The default implementation
+    /// counts nothing.
     ///
-    /// - Parameter rate: The account's name, and how many codes of it may come.
-    /// - Returns: Seconds until one may be tried, 0 where this one may; `nil` where each process counts by itself.
+    /// - Parameter rate: The account's name, and the number of attempts that it may make.
+    /// - Returns: Seconds until the next attempt, 0 where this one may go on; `nil` where each process counts by itself.
     func countCode(_ rate: SignInRate) async throws -> Double?
-    /// Forgets codes that were counted: one was right. The default implementation does nothing.
+    /// Forgets the counted attempts, after a right code. The default implementation does nothing.
     func forgetCodes(_ rate: SignInRate) async throws
 }
 
@@ -56,14 +57,14 @@ extension OperatorStorage {
     package func forgetCodes(_ rate: SignInRate) async throws {}
 }
 
-/// A row of a second factor: codes that a device makes of a secret and the time, as RFC 6238 has it.
+/// A row of a second factor: a device makes codes from a secret and the time, as in RFC 6238.
 package struct StoredSecondFactor: Hashable, Sendable {
     package let account: String
-    /// What codes are made of: 20 bytes.
+    /// The secret from which codes are made: 20 bytes.
     package let secret: [UInt8]
-    /// SHA-256 of each recovery code that is left, one behind the other.
+    /// The SHA-256 digests of the unused recovery codes, joined.
     package var recovery: [UInt8]
-    /// The last step of time whose code was used: no code is good twice.
+    /// The last time step whose code was used. No code is valid twice.
     package var step: Int64
     /// Microseconds since 1970 UTC.
     package let added: Int64
@@ -88,14 +89,14 @@ package struct StoredOperator: Hashable, Sendable {
     }
 }
 
-/// A row of a session of pages: of the console, or of a person's own pages.
+/// A row of a session of web pages: of the console, or of a person's own pages.
 package struct StoredConsoleSession: Hashable, Sendable {
     /// Whose pages it opens. The raw values are stored.
     package enum Kind: String, Sendable {
         case console, account
     }
 
-    /// A digest of what its cookie has.
+    /// A digest of the cookie's secret.
     package let id: [UInt8]
     package let kind: Kind
     package let account: String
@@ -117,7 +118,7 @@ package struct StoredConsoleSession: Hashable, Sendable {
     }
 }
 
-/// What became of a console session that was to be added.
+/// The result of adding a session of web pages.
 package enum ConsoleSessionAddition: Hashable, Sendable {
     case added
     /// The account administers nothing.

@@ -1,12 +1,12 @@
 package import TidemarkCloud
 
-/// Counts attempts to sign in, by names such as an account and an address.
+/// Counts attempts to sign in, under names such as an account or an address.
 ///
-/// A name may go on so many times at once, and then so many times a second. What counts in all servers is in a storage that they share.
+/// A name allows a burst of attempts, and then a number of attempts a second. Servers that share a storage count together.
 package protocol SignInRateStorage: Sendable {
-    /// Counts one more attempt under each name, in this order, up to the first under which too many have come.
+    /// Counts an attempt under each name, in this order, up to the first name with too many attempts.
     ///
-    /// - Parameter now: Seconds that only go on, for a storage of one process; one that servers share has a clock of its own.
+    /// - Parameter now: Seconds of a clock that never goes back. A storage that servers share uses its own clock.
     /// - Returns: Seconds to wait before the next attempt; `nil` where this one may go on.
     /// - Throws: `CloudError` `serviceUnavailable` and others, where nothing can be counted.
     func wait(for names: [SignInRate], at now: Double) async throws(CloudError) -> Double?
@@ -14,12 +14,12 @@ package protocol SignInRateStorage: Sendable {
 
 /// A name under which attempts are counted, and how many may come.
 package struct SignInRate: Hashable, Sendable {
-    /// What the name is of, such as `address`.
+    /// The kind of the name, such as `address`.
     package let kind: String
     package let name: String
-    /// How many may come a second, for as long as they do; 0 is no limit.
+    /// The attempts a second that are allowed without end; 0 for no limit.
     package let perSecond: Double
-    /// How many may come at once.
+    /// The attempts that are allowed at once.
     package let burst: Double
 
     package init(_ kind: String, _ name: String, perSecond: Double, burst: Double) {

@@ -30,7 +30,7 @@ public struct StoredAccount: Hashable, Sendable {
         (self.quota, self.status, self.isDiscoverable) = (quota, status, isDiscoverable)
     }
 
-    /// Whether all but the address is that of another.
+    /// Returns whether two accounts differ at most in their addresses.
     package func isLike(_ other: StoredAccount) -> Bool {
         var other = other
         other.email = email

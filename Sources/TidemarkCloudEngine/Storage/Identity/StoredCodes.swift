@@ -2,8 +2,8 @@ import Foundation
 import TidemarkCloud
 package import TidemarkModel
 
-// Values as the columns of a storage have them: numbers for cases, and a person's name as JSON. What a column can't mean becomes the case
-// that allows least; such a row does not have its digest.
+// Values in the form of columns: numbers for cases of an enum, and JSON for a person's name. A number without a meaning becomes
+// the case that allows least. The digest of such a row does not match.
 
 extension StoredZone {
     package init(

@@ -1,16 +1,16 @@
 package import TidemarkModel
 
-/// What every request may ask for, in one committed state: containers, tokens, keys and the secret.
+/// Containers, tokens, keys and the secret, in one committed state. Any request may need them.
 ///
-/// It is a class so that whoever has decoded it sees at once whether it is still the same.
+/// It is a class, so that a reader that has decoded it recognises an unchanged state by its identity.
 package final class StoredCredentials: Sendable {
     /// The containers that are served, with the times when they were added.
     package let containers: [String: Int64]
     package let tokens: [StoredAPIToken]
     package let keys: [StoredServerKey]
-    /// What everything is signed with: 32 bytes.
+    /// The secret that signs everything: 32 bytes.
     package let secret: [UInt8]
-    /// The secret before, and until when what was signed with it is valid: microseconds since 1970 UTC.
+    /// The previous secret, and the time until which its signatures are valid, in microseconds since 1970 UTC.
     package let previous: (secret: [UInt8], until: Int64)?
 
     package init(
@@ -30,7 +30,8 @@ package struct StoredAPIToken: Hashable, Sendable {
     package let container: String
     package let environment: StoreEnvironment
     package let name: String
-    /// One of the two: where the browser goes after a sign-in, or the origin of the window that gets the session.
+    /// Exactly one is set: the address to which the browser goes after a sign-in, or the origin of the window that gets the
+    /// session.
     package let redirect, popup: String?
     package let origins: [String]
     package let made: Int64
@@ -64,7 +65,7 @@ package struct StoredServerKey: Hashable, Sendable {
     }
 }
 
-/// What is kept of a password: its scrypt, and what that cost.
+/// What is stored of a password: its scrypt digest, with the parameters.
 package struct StoredPassword: Hashable, Sendable {
     package let logN, r, p: Int64
     package let salt, digest: [UInt8]
@@ -80,17 +81,18 @@ package struct StoredSession: Hashable, Sendable {
     package let id: [UInt8]
     package let account, container: String
     package let environment: StoreEnvironment
-    /// Where somebody is signed in: `web`, `web-stay` or `device`.
+    /// The kind of device that is signed in: `web`, `web-stay` or `device`.
     package let kind: String
     package let began: Int64
     /// When the row may go: microseconds since 1970 UTC.
     package var kept: Int64
-    /// What it is on, and the operating system of that, as it has said itself; empty where it has said nothing. A person may have renamed it.
+    /// The device and its operating system, as the device named them; empty where it named none. A person may have renamed the
+    /// device.
     package var device, system: String
-    /// The last use that was noted, and from where; 0 where that is not known.
+    /// The last recorded use, in microseconds since 1970 UTC, and its address; 0 where it is not known.
     package var used: Int64
     package var address: String
-    /// The account, where the storage has looked it up with the session. It is as new as the session.
+    /// The account, if the storage has read it with the session. It is as new as the session.
     package var holder: StoredAccount?
 
     package init(
@@ -103,7 +105,7 @@ package struct StoredSession: Hashable, Sendable {
     }
 }
 
-/// That a session was used.
+/// A use of a session.
 package struct SessionUse: Hashable, Sendable {
     package let session: [UInt8]
     /// Microseconds since 1970 UTC.
@@ -115,10 +117,10 @@ package struct SessionUse: Hashable, Sendable {
     }
 }
 
-/// What an entry of the audit log says, beside its number and its time. Each text is a short line, but for the values.
+/// The content of an audit log entry, without its number and time. Each text is one short line, except the values.
 package struct StoredAuditEvent: Hashable, Sendable {
     package var action, actor, account, address, container, subject, outcome: String
-    /// What was there before a change, and what is there after it; empty where the action has no such values.
+    /// The values before and after a change; empty where the action has none.
     package var before, after: String
 
     package init(

@@ -1,22 +1,23 @@
 import TidemarkCloud
 package import TidemarkModel
 
-/// Stores what clients were refused, as rows. They are diagnostics: their number is bounded, and they go after a week.
+/// Stores failures of clients' requests, as rows. They are diagnostics: their number is limited, and they are removed after a
+/// week.
 package protocol SyncFailureStorage: Sendable {
     /// Adds failures, which differ from each other in ``SyncFailure/kind``. One whose kind is there already adds its count to that row.
     ///
-    /// A row has the newest reason. Rows whose time is over go, and the oldest beyond what ``SyncFailureLimits`` allows.
+    /// A row has the newest reason. Expired rows are removed, and the oldest rows beyond the limits of ``SyncFailureLimits``.
     func record(_ failures: [SyncFailure], at now: Int64) async throws
     /// Returns failures, the newest first.
     func syncFailures(_ filter: SyncFailureFilter, limit: Int) async throws -> [SyncFailure]
     /// Returns the different values of a column of failures.
     func syncFailureValues(of column: SyncFailureColumn, _ filter: SyncFailureFilter) async throws -> Set<String>
-    /// Removes rows whose time is over.
+    /// Removes expired rows.
     func sweepSyncFailures(at now: Int64) async throws
-    /// Removes the rows of an account and of refused sign-ins to it, and nothing else of it.
+    /// Removes the failures of an account, and of refused sign-ins to it.
     func removeSyncFailures(of account: String) async throws
-    /// Returns the account that has begun a session, the container it is for, and what the audit log has of the device, as far back as the log
-    /// has sign-ins; `nil` where it has none.
+    /// Returns the account and container of a session, and what the audit log has of its device, as far back as the log reaches;
+    /// `nil` where the log has no such sign-in.
     ///
     /// - Parameter session: 32 hexadecimal digits.
     func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)?
@@ -27,9 +28,9 @@ package enum SyncFailureColumn: String, Sendable {
     case account, code
 }
 
-/// A request, or a part of one, that a client was refused, and how often.
+/// A failure of a client's request, or of a part of one, and how often it has happened.
 package struct SyncFailure: Hashable, Sendable {
-    /// When it was answered first and last: microseconds since 1970 UTC.
+    /// The times of the first and the last failure, in microseconds since 1970 UTC.
     package var firstAt, at: Int64
     /// Such as `records.modify`.
     package var operation: String
@@ -38,24 +39,25 @@ package struct SyncFailure: Hashable, Sendable {
     package var environment: String
     /// The account's identifier; empty for nobody.
     package var account: String
-    /// The session that has ended, whose account is looked up before the failure is stored; empty for none. It is not stored.
+    /// The ended session of the request, whose account is looked up before the failure is stored; empty for none. It is not
+    /// stored.
     package var session = ""
     /// The database; `nil` where the request names none.
     package var scope: DatabaseScope?
-    /// The record that was refused, with its type and its zone; empty where it is none.
+    /// The refused record, with its type and zone; empty where the failure is of no record.
     package var record, recordType, zone: String
     /// The error's code, as the protocol has it.
     package var code: String
     /// Why: it may name fields, types and records.
     package var reason: String
-    /// How many times it was answered.
+    /// The number of failures.
     package var count: Int
     /// The session that was refused, by its identifier, or the account whose sign-in was refused, as ``sender(ofSignInTo:)`` names it; empty for
     /// none.
     package var sender = ""
     /// The device's name then, or the name that a refused sign-in gave; empty where it is not known.
     package var device = ""
-    /// What of the schema the record does not fit, as a `SchemaMismatch` has it; empty for nothing.
+    /// The field and type that a record has and the schema lacks, as in `SchemaMismatch`; empty for another failure.
     package var field = "", fieldType = ""
 
     package init(
@@ -70,10 +72,10 @@ package struct SyncFailure: Hashable, Sendable {
 
     private static let signInPrefix = "account "
 
-    /// The sender of a sign-in, which has no session: sign-ins to different accounts are different failures. They have no ``account``, since
-    /// whoever knows an address can make as many as they want.
+    /// The sender of a sign-in, which has no session. Sign-ins to different accounts are different failures. They have no
+    /// ``account``, since anyone who knows an address can cause any number of them.
     ///
-    /// - Parameter account: Its identifier.
+    /// - Parameter account: The account's identifier.
     package static func sender(ofSignInTo account: String) -> String { signInPrefix + account }
 
     /// The account whose sign-in was refused, by its identifier; `nil` for what is no sign-in, and where the cloud has no such account.
@@ -88,8 +90,8 @@ package struct SyncFailure: Hashable, Sendable {
     /// own.
     package var isSignInOfNobody: Bool { account.isEmpty && operation == Self.signInOperation }
 
-    /// Makes refused sign-ins equal that differ only in the account that was tried or in the reason, without their devices, and adds up equal
-    /// ones: nothing tells which addresses have an account. Other failures stay as they are.
+    /// Makes refused sign-ins equal that differ only in the tried account or in the reason. It removes their devices and merges
+    /// equal failures, so that nothing tells which addresses have an account. Other failures stay as they are.
     ///
     /// - Parameter failures: The newest first.
     package static func withoutTriedAccounts(_ failures: [SyncFailure]) -> [SyncFailure] {
@@ -110,10 +112,10 @@ package struct SyncFailure: Hashable, Sendable {
         return result
     }
 
-    /// Returns the reason, with the container's name in the commands of which it is a part.
+    /// Returns the reason, with the container's name in the commands that it contains.
     ///
-    /// - Parameter isServed: Whether the cloud serves the container. What a client may have named by itself is in no command that somebody
-    ///   copies.
+    /// - Parameter isServed: Whether the cloud serves the container. A client may have made another name up, and that must not be
+    ///   in a command that people copy.
     package func reason(isOfServedContainer isServed: Bool) -> String {
         isServed ? reason.replacing("--container <id>", with: "--container \(container)") : reason
     }
@@ -131,15 +133,15 @@ package struct SyncFailure: Hashable, Sendable {
     /// The bytes that a share's new title needs at the most. Its reason has no number.
     private static let titleBytes: Int64 = 20_000
 
-    /// The bytes that had no room in the account's own quota, as the reason has them: at least these; `nil` for another failure.
+    /// The bytes that did not fit the account's own quota, by the reason: at least these; `nil` for another failure.
     package var neededBytes: Int64? {
         guard isOfOwnQuota else { return nil }
         guard let end = reason.firstRange(of: " \(Self.doesNotFit) ")?.lowerBound else { return Self.titleBytes }
         return reason[..<end].split(separator: " ").last.flatMap { Int64($0) }
     }
 
-    /// What was refused to which device and why, without when and how often: equal failures have one. Reasons have sizes and times, which differ
-    /// with each attempt: their numbers make no difference. Nor does the reason of a conflict, which has versions.
+    /// The failure without its times and count: equal failures have the same kind. The numbers in a reason make no difference,
+    /// since sizes and times differ with each attempt. Nor does the reason of a conflict, which has versions.
     package var kind: SyncFailure {
         var kind = self
         (kind.firstAt, kind.at, kind.count) = (0, 0, 0)
@@ -161,7 +163,7 @@ package struct SyncFailure: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Adds another one of the same ``kind``. The newest reason stays, and what goes with it.
+    /// Adds a failure of the same ``kind``. The newest reason stays, with the values that belong to it.
     package mutating func add(_ other: SyncFailure) {
         if other.at >= at {
             (reason, field, fieldType) = (other.reason, other.field, other.fieldType)
@@ -185,10 +187,11 @@ package struct SyncFailure: Hashable, Sendable {
 
     /// The code of a change that was made from an older version. It is no fault: the device merges, and sends again.
     package static let conflict = "CONFLICT"
-    /// The code of what has no room.
+    /// The code of content that has no room.
     package static let quotaExceeded = "QUOTA_EXCEEDED"
 
-    /// Cuts texts that came from a client to what a row has room for. A conflict loses its zone: conflicts of a session in all zones are one row.
+    /// Cuts texts from a client to the lengths that a row allows. A conflict loses its zone, so that a session's conflicts in all
+    /// zones are one row.
     ///
     /// - Complexity: O(limits), however long the texts are.
     package mutating func fit() {
@@ -318,7 +321,8 @@ package enum SyncFailureLimits {
         field_type, device
         """
 
-    /// What a row takes over from the newest failure when equal ones become one: assignments of `ON CONFLICT`, where the row is called `known`.
+    /// The columns that a row gets from the newest failure when equal failures become one. They are assignments of `ON CONFLICT`,
+    /// where the row is called `known`.
     package static let newest =
         ["reason", "field", "field_type"].map { column in
             "\(column) = CASE WHEN excluded.at >= known.at THEN excluded.\(column) ELSE known.\(column) END"

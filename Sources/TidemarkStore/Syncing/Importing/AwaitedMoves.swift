@@ -2,8 +2,9 @@ import GRDB
 import TidemarkModel
 package import TidemarkSQLite
 
-/// Deletions of records that were edited here, in a store of several zones. Such a record may have moved to a zone whose changes have not come
-/// yet, and then the edits belong to it there. So the deletion waits in `tide_deferred`, and the row is not sent until it is edited again.
+/// Deletions, in a store of several zones, of records that were edited here. Such a record may have moved to a zone whose changes
+/// have not come yet, and then the edits belong to it there. So the deletion waits in `tide_deferred`, and the row is not sent
+/// until it is edited again.
 struct AwaitedMoves {
     private let db: Database
 
@@ -35,8 +36,8 @@ struct AwaitedMoves {
         }
     }
 
-    /// Of these records, those whose deletion still waits, and of which no other zone has a version that is deferred. What is sent and not answered
-    /// has no type.
+    /// Returns the records among `names` whose deletion still waits, and that have no deferred version in another zone. A sent
+    /// record without a reply has no type.
     func undecided(_ names: Set<String>, in zone: Int64) throws -> [String] {
         let sql = """
             SELECT 1 FROM tide_deferred d WHERE zone = ?1 AND name = ?2 AND reason = '\(Self.reason)' AND NOT EXISTS (
@@ -47,15 +48,15 @@ struct AwaitedMoves {
         return try names.sorted().filter { try Bool.fetchOne(statement, arguments: [zone, $0]) ?? false }
     }
 
-    /// The cloud has the record in the zone.
+    /// Ends the waiting deletion of a record that the cloud has in the zone.
     func end(_ name: String, in zone: Int64) throws {
         let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.reasons))"
         try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
     }
 }
 
-/// A round of imports, as far as records that move between zones depend on it: the cloud is asked which zones have changed, and these are
-/// fetched. What was deleted in one zone by the time of the question is in another one when they have been, if it has moved there.
+/// A round of imports: the engine asks the cloud which zones have changed, and fetches these. A record that was deleted in one
+/// zone when the cloud was asked, and has moved to another zone, is in that zone when the round ends.
 struct ImportRound {
     /// Whether a deletion waits for another round. `true` after a store was opened: its deferred records were not read yet.
     var needsAnother = true
@@ -66,7 +67,7 @@ struct ImportRound {
     /// Records that were deleted in some zone since the cloud was asked: they may have moved from there while the zones were fetched.
     var deleted: Set<String> = []
 
-    /// Notes what was applied since the cloud was asked.
+    /// Records what was applied since the cloud was asked.
     mutating func note(_ outcome: ImportOutcome, deleting names: [String], of occasion: ImportOccasion, zone: Int64) {
         awaited[zone]?.subtract(outcome.awaitedMoves)
         deleted.formUnion(names.map { RecordName.canonical($0) })
@@ -76,7 +77,7 @@ struct ImportRound {
             awaited[other]?.subtract(names)
             if awaited[other]?.count != before { needsAnother = true }
         }
-        // The record that was looked up may be the one that was deleted in another zone.
+        // The looked-up record may be one whose deletion in another zone waits.
         let decides = occasion == .lookUp && awaited.values.contains { !$0.isEmpty }
         if decides || !outcome.awaitedMoves.isEmpty { needsAnother = true }
     }
@@ -100,8 +101,8 @@ extension RecordStore {
         }
     }
 
-    /// Applies the deletions of a zone that waited when the round of imports began, and all of whose zones were fetched: the records have not
-    /// moved.
+    /// Applies the deletions of a zone that waited when the round of imports began. All zones were fetched since, so the records
+    /// have not moved.
     ///
     /// - Returns: The outcomes, of some hundred records each.
     package func endAwaitedMoves(

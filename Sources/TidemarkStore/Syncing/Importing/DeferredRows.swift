@@ -50,7 +50,8 @@ struct DeferredRows {
         try add(name, "", tag: nil, Self.deferralReason, Data())
     }
 
-    /// Ends the deferral of a record that was deleted in the cloud. One that is to be looked up still is, unless it has been now.
+    /// Ends the deferral of a record that was deleted in the cloud. A record that waits to be looked up still waits, unless that
+    /// was done now.
     static func end(_ name: String, zone: Int64, isLookedUp: Bool = false, _ db: Database) throws {
         let isDeferred = isLookedUp ? "" : " AND reason <> '\(deferralReason)'"
         try db.cachedStatement(sql: "DELETE FROM tide_deferred WHERE zone = ? AND name = ?\(isDeferred)").execute(arguments: [

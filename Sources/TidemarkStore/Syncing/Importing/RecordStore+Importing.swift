@@ -93,7 +93,8 @@ extension RecordStore {
         try state.store(db, insteadOf: old, zone: zone)
     }
 
-    /// Begins to fetch everything again, in all zones, where a field is there again whose values in the cloud were passed over meanwhile.
+    /// Begins to fetch everything again, in all zones, if a field was made again whose values in the cloud were ignored
+    /// meanwhile.
     ///
     /// - Returns: Whether it has begun.
     package func beginRefetchOfRemadeFields() throws(StoreError) -> Bool {
@@ -150,7 +151,8 @@ extension RecordStore {
             var state = SyncState()
             state.user = user
             state.initialImportIsComplete = old.initialImportIsComplete && old.user == user
-            // Where there are rules, what another cloud had deleted stays as it is. Else they begin when they are declared.
+            // With delete rules, another cloud's deletions are not applied again. Without rules, looking at changes begins when
+            // rules are declared.
             if connection.types.contains(where: { !$0.relationships.isEmpty }) {
                 state.resolvedChange = try Int64.fetchOne(db, sql: "SELECT max(id) FROM tide_changes")
             }
@@ -246,7 +248,7 @@ extension StoreTransaction {
         else { return }
         let known = type(named: schema.name)
         var spellings = Set((known?.fields ?? []).map { $0.name.lowercased() })
-        // A field that there is no room for is deferred, like one that has another type here.
+        // A field that does not fit in the store is deferred, like a field that has another type here.
         let new = schema.fields.filter { field in
             guard StoredType.isIdentifier(field.name), known?.ignores(field.name, field.type) != true else { return false }
             if field.type.isList, known?.ignores(field.name) == true, !changes.haveElements(field.name, of: schema.name) {

@@ -1,10 +1,10 @@
 import GRDB
 package import TidemarkSQLite
 
-/// The fields that are there again, after fields of these names were renamed, dropped or given another type.
+/// The fields that were made again, after fields of these names were renamed, dropped or given another type.
 ///
-/// What came of them from the cloud meanwhile was passed over, so everything is fetched again once. `tide_sync` names the fields that this
-/// was done for under `remade_fields`.
+/// Meanwhile the cloud's values of them were ignored, so everything is fetched again once. `tide_sync` lists the fields for which
+/// this was done, under `remade_fields`.
 struct RemadeFields {
     private struct Field {
         let type: StoredType
@@ -13,7 +13,7 @@ struct RemadeFields {
     }
 
     private let all: [Field]
-    /// The fields that nothing was fetched for.
+    /// The fields for which nothing was fetched yet.
     private let unfetched: [Field]
 
     private static let key = "remade_fields"
@@ -36,10 +36,10 @@ struct RemadeFields {
         unfetched = present.filter { !known.contains($0.identifier) }
     }
 
-    /// The fields that nothing was fetched for, each by an identifier.
+    /// The identifiers of the fields for which nothing was fetched yet.
     var new: [String] { unfetched.map(\.identifier) }
 
-    /// Whether the cloud may have values that were passed over: it is known to have had records of the type.
+    /// Returns whether the cloud may have values that were ignored: it is known to have had records of the type.
     func awaitsFetch(_ db: Database) throws -> Bool {
         try unfetched.contains { field in
             let sql = "SELECT EXISTS (SELECT 1 FROM \"\(field.type.table)\" WHERE _tag IS NOT NULL)"
@@ -47,7 +47,7 @@ struct RemadeFields {
         }
     }
 
-    /// Notes that everything is fetched again for these fields.
+    /// Records that everything is fetched again for these fields.
     func note(_ db: Database) throws {
         let text = all.map(\.identifier).sorted().joined(separator: " ")
         try db.execute(sql: "INSERT OR REPLACE INTO tide_sync (key, value) VALUES (?, ?)", arguments: [Self.key, text])
@@ -60,7 +60,7 @@ extension StoredType {
 }
 
 extension RecordStore {
-    /// Whether a field is there again whose values in the cloud were passed over, and nothing was fetched for it since.
+    /// Returns whether a field was made again whose values in the cloud were ignored, and nothing was fetched for it since.
     package func awaitsRemadeFields() throws(StoreError) -> Bool {
         try connection.read("look for fields that are there again") { db in
             try connection.refreshSchema(db)
@@ -70,7 +70,8 @@ extension RecordStore {
 }
 
 extension StoreReader {
-    /// Whether a field is there again whose values in the cloud were passed over, and the next synchronisation fetches them.
+    /// Returns whether a field was made again whose values in the cloud were ignored, so that the next synchronisation fetches
+    /// them.
     package func awaitsRemadeFields() throws(StoreError) -> Bool {
         try read("look for fields that are there again") { db in
             try RemadeFields(db, types: StoredType.fetchAll(db)).awaitsFetch(db)

@@ -11,7 +11,7 @@ package enum RemoteChange: Sendable {
 }
 
 extension [RemoteChange] {
-    /// The time of the last edit of all; microseconds since 1970 UTC.
+    /// The time of the latest edit among the changes, in microseconds since 1970 UTC.
     var latestEdit: Int64? {
         var (latest, last): (Int64?, EditTimes?) = (nil, nil)
         for case .saved(let record) in self {

@@ -53,10 +53,10 @@ extension RemoteChangeApplier {
             reason: "it was deleted in its zone; the next sync finds out whether it has moved to another one")
     }
 
-    /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again, too, and
-    /// then their values of the fields count that were not edited here.
+    /// Sends the record to the cloud as a new one. The cloud's last version stays known: other devices may make the record again,
+    /// too, and then their values count in the fields that were not edited here.
     ///
-    /// - Parameter isLost: Whether the cloud was put back and has lost the record: nobody has deleted it.
+    /// - Parameter isLost: Whether the record is missing because the cloud was put back, and not because someone deleted it.
     mutating func makeAgain(_ mine: PendingRow, _ type: StoredType, isLost: Bool = false) throws {
         try renewAll(mine, type, isLost: isLost)
         try forget(mine.id, type)

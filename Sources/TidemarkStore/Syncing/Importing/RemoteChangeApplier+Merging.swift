@@ -15,8 +15,8 @@ extension RemoteChangeApplier {
             device: transaction.connection.identity.device.uuidString, until: transaction.time)
     }
 
-    /// The cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields that were not
-    /// edited here are known.
+    /// Returns the cloud's last known version; `nil` if the cloud had none. If history does not reach back to it, only the fields
+    /// that were not edited here are known.
     func ancestor(of mine: PendingRow, _ type: StoredType) throws -> [String: FieldValue]? {
         guard let base = mine.base else { return nil }
         let current = mine.state(type)
@@ -105,8 +105,8 @@ extension RemoteChangeApplier {
         try note(conflictOf: mine, type, reason: Self.reason("both sides changed \(fields.joined(separator: ", "))"))
     }
 
-    /// Defers the cloud's version of a record that is damaged here and has edits to be sent: nothing is merged with values that nobody
-    /// wrote. When the record is repaired, the deferred version is applied again.
+    /// Defers the cloud's version of a record that is damaged here and has unsent edits, so that nothing is merged with damaged
+    /// values. When the record is repaired, the deferred version is applied again.
     mutating func leave(damaged mine: PendingRow, _ record: RemoteRecord, _ type: StoredType) throws {
         try deferredRows.add(record, .damaged)
         // The export repairs the record, or notes it as damaged.

@@ -2,8 +2,8 @@ import GRDB
 import TidemarkModel
 import TidemarkSQLite
 
-/// Records that come in another zone. In a private store a name is in one zone at the most. A record that comes under the name in another
-/// zone is the same record: a device has moved it, or has edited it before it knew of the move. Both become one.
+/// Handles records that come in another zone. In a private store a name is in one zone at most. A record that comes under the
+/// name in another zone is the same record: a device has moved it, or has edited it before it knew of a move. The two are merged.
 extension RemoteChangeApplier {
     /// A record's row in another zone.
     struct Copy {

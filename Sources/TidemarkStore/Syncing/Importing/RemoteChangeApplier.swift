@@ -13,8 +13,8 @@ struct RemoteChangeApplier {
     let zone: Int64
     let planner: any RemoteChangePlanning
     let occasion: ImportOccasion
-    /// Records in requests that have no reply yet. A version that comes may already contain our own change, so it is deferred until the
-    /// reply is known.
+    /// Records in requests that have no reply yet. A fetched version may already contain this device's own change, so it is
+    /// deferred until the reply is known.
     let sent: Set<String>
     /// Whether deletions wait to be sent. This transaction makes no deletion before all records are handled.
     private let hasDeletions: Bool
@@ -66,14 +66,14 @@ struct RemoteChangeApplier {
         deferredRows = try DeferredRows(db, zone: zone, endsDeferral: occasion == .lookUp)
     }
 
-    /// Where records of a type are applied.
+    /// The type and the look-ups that are needed to apply its records.
     private struct Place {
         let type: StoredType
         let fields: [String: FieldType]
         /// Finds the row of a name: its number, its tag, and whether it has changes to send.
         let find: Statement
         let others: [StoredType]
-        /// The fields that are there again under the name of a former one. What came of them meanwhile was passed over.
+        /// The fields that were made again under a former field's name. The cloud's values of them were ignored meanwhile.
         let remade: [StoredType.Field]
 
         /// Whether the type can hold all values.
@@ -128,12 +128,12 @@ struct RemoteChangeApplier {
             try transaction.mergeUniqueKeys(
                 of: type, changes: transaction.firstChange..<first, planner.uniqueKeyPolicy(type.name))
         }
-        // References follow records that have become one, and are sent like these.
+        // References to merged records are redirected, and sent with them.
         try transaction.redirectReferences()
         try send(from: first)
     }
 
-    // Records that are there
+    // Records that exist here
 
     mutating func apply(_ record: RemoteRecord) throws {
         guard record.isStorable, let place = try place(of: record.type) else {
@@ -160,7 +160,7 @@ struct RemoteChangeApplier {
                 guard !planner.blocksName(mine.isPending) else {
                     return try block(record, .name, "the cloud has a \(record.type) of that name")
                 }
-                // The record that the cloud had under the name was deleted there, and this one was made.
+                // The cloud has deleted the record of that name before this one was made there.
                 try delete([mine.id], typeID: other.id)
             }
             if let deletion = try deletion(of: key) {

@@ -14,8 +14,8 @@ struct SeenRows {
         self.isRefetching = isRefetching
     }
 
-    /// Whether a record could be missing at the end. If the cloud is known to have had none, and none is on its way, nothing has to be
-    /// noted.
+    /// Whether a record could be missing at the end. If the cloud is known to have had no records, and none is on its way, no
+    /// rows have to be recorded.
     static func areNeeded(_ db: Database, types: [StoredType], zone: Int64) throws -> Bool {
         if try !SentRequest.names(db, zone: zone).isEmpty { return true }
         if try DeferredRecord.hasAny(db, zone: zone) { return true }
