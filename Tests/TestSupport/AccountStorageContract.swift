@@ -2,9 +2,9 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``AccountStorage`` does.
+/// The checks of what every ``AccountStorage`` does.
 package enum AccountStorageContract {
-    /// Makes another server's storage of the same accounts, of which there are none at first.
+    /// Makes another server's storage of the same accounts. At first there are no accounts.
     package typealias Subject = @Sendable () async throws -> any AccountStorage
 
     private static func account(
@@ -68,7 +68,7 @@ package enum AccountStorageContract {
             var ben = try await storage.add(account(2))
             ben.phone = "+491"
             try await requireError(.invalidArguments, "taking a number") { try await storage.update(ben) }
-            // Its own may be written again.
+            // An account may be written again with its own number.
             try await storage.update(anna)
             anna.phone = nil
             try await storage.update(anna)

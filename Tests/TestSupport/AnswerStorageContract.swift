@@ -12,7 +12,7 @@ package enum AnswerStorageContract {
         let storage: any CloudStorage
         let user: String
 
-        /// As the engine does: what has ended goes, then the answer is stored.
+        /// Stores answers as the engine does: first those that have ended are removed, then the new one is stored.
         func keep(_ tokens: [String], at time: Int64) async throws {
             for token in tokens {
                 try await storage.write(owners: [user]) { [user] rows throws(CloudError) in

@@ -1,8 +1,8 @@
 import TidemarkCloudEngine
 
-/// What every ``ChangeSignal`` does.
+/// The checks of what every ``ChangeSignal`` does.
 package enum ChangeSignalContract {
-    /// Makes the signals of one container, as processes have them that share it, and of another one.
+    /// Makes the signals that the processes of one container have, and a signal of another container.
     package struct Subject: Sendable {
         /// Makes another process's signal of the container.
         let signal: @Sendable () async throws -> any ChangeSignal
@@ -17,7 +17,7 @@ package enum ChangeSignalContract {
         }
     }
 
-    /// Counts the elements of a signal's stream, until it is let go. Until then the signal is there.
+    /// Counts the elements of a signal's stream until ``end()``. Until then it holds the signal.
     private final class Listener: Sendable {
         private let signal: any ChangeSignal
         private let count: Shared<Int>
@@ -39,13 +39,13 @@ package enum ChangeSignalContract {
             await task.value
         }
 
-        /// Waits for an element after a number of them.
+        /// Waits until the count is greater than a number.
         func requireMore(than before: Int, _ what: String) async throws {
             try require(try await eventually { heard > before }, "\(what): nothing was heard")
         }
     }
 
-    /// Posts until a listener has heard: whatever there is besides may need a moment until it hears.
+    /// Posts until a listener hears it: a connection may need a moment.
     private static func connect(_ listener: Listener, by signal: any ChangeSignal) async throws {
         for _ in 0..<3_000 where listener.heard == 0 {
             signal.post()
@@ -123,7 +123,7 @@ package enum ChangeSignalContract {
             let (listener, elsewhere) = (try Listener(to: signal), try Listener(to: other))
             try await connect(listener, by: signal)
             try await connect(elsewhere, by: other)
-            // What was on its way has come.
+            // All posts that were under way have arrived.
             let settled = try await settle(elsewhere)
             for number in 1...20 {
                 let before = listener.heard
@@ -134,7 +134,7 @@ package enum ChangeSignalContract {
         },
     ]
 
-    /// Waits until nothing comes any more.
+    /// Waits until no more elements come.
     private static func settle(_ listener: Listener) async throws -> Int {
         var (last, quiet) = (listener.heard, 0)
         for _ in 0..<1_000 where quiet < 20 {

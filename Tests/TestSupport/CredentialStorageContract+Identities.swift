@@ -46,7 +46,7 @@ extension CredentialStorageContract {
             try requireEqual(try await other.add(identity("a"), most: 9), .exists(account: "anna"), "again")
             try requireEqual(try await other.add(identity("a", of: "ben"), most: 9), .exists(account: "anna"), "of another")
             try requireEqual(try await other.identity(key("a")), identity("a", added: now + 1), "the identity")
-            // Neither case nor another provider make no difference.
+            // A key counts as it is: case, a slash, a space and another provider make another key.
             for stranger in [key("A"), key("a", at: "https://id.example.org/"), key("a "), key("ä"), key("a\0")] {
                 try requireEqual(try await storage.identity(stranger), nil, "'\(stranger)'")
             }

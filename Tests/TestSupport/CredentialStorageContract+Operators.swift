@@ -56,7 +56,7 @@ extension CredentialStorageContract {
             try requireEqual(
                 try await storage.add(own, ifPasswordIs: wrong, auditing: event("a")), .passwordIsAnother, "wrong password")
             try await addOperator("anna", to: storage)
-            // The password is set again, which ends all.
+            // The password is set again, which ends all sessions.
             try requireEqual(try await other.consoleSession(own.id), nil, "after another password")
             _ = try await storage.add(own, ifPasswordIs: password, auditing: event("b"))
             _ = try await storage.add(console(2), ifPasswordIs: password, auditing: event("c"))

@@ -14,7 +14,7 @@ extension CredentialStorageContract {
             count: 2)
     }
 
-    /// Checks of what devices were refused.
+    /// The checks of the failures of devices.
     static let syncFailureChecks: [StorageCheck<Subject>] = [
         StorageCheck("what was refused is read by all servers, the newest first, and by where and whose it is") { open in
             let (storage, other) = (try await open(), try await open())
@@ -96,7 +96,7 @@ extension CredentialStorageContract {
             try requireEqual(first.last?.record, "r5", "the oldest of one account")
             try await storage.record(
                 [failure("elsewhere", container: "other"), failure("before", of: "cleo", environment: "development")], at: now)
-            // Five more than there is room for, with those of the first account.
+            // Five failures more than there is room for, together with those of the first account.
             let others = (0..<(most - own + 5)).map { failure("o\($0)", of: "a\($0 / own)", at: now + 1_000 + Int64($0)) }
             try await storage.record(others, at: now)
             let ofNobody = (0..<(SyncFailureLimits.ofNobody + 50)).map { failure("n\($0)", of: "", at: now + 9_000 + Int64($0)) }
@@ -149,7 +149,7 @@ extension CredentialStorageContract {
             let later = try await found()
             try requireEqual(later.signIns, flooded.signIns, "sign-ins behind other rows")
             try requireEqual(later.others.filter(\.account.isEmpty).count, most, "other rows of nobody")
-            // A sign-in by somebody who is signed in is among the rows of that account.
+            // A sign-in failure that names a signed-in account is among the rows of that account.
             var ofAnna = signIns(1, at: now) { _ in "journal" }[0]
             ofAnna.account = "anna"
             try await storage.record([ofAnna], at: now)

@@ -1,9 +1,9 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``CredentialStorage`` does.
+/// The checks of what every ``CredentialStorage`` does.
 package enum CredentialStorageContract {
-    /// Makes another server's storage of the same credentials, which have nothing at first but a secret.
+    /// Makes another server's storage of the same credentials. At first these are a secret and nothing else.
     package typealias Subject = @Sendable () async throws -> any CredentialStorage
 
     private static let container = "iCloud.org.example.journal"
@@ -233,7 +233,7 @@ package enum CredentialStorageContract {
             try await storage.setPassword(nil, of: "anna", at: now)
             try requireEqual(try await other.password(of: "anna"), nil, "the password at the end")
             try requireEqual(try await other.accountsWithPassword(), [], "who has a password at the end")
-            // A removal is a change as well, so that a link from before is over.
+            // Removing a password is a change, too, so an earlier link is no longer valid.
             let removed = try await other.passwordVersion(of: "anna")
             try require(removed > version && version > 0, "the versions are \(version) and \(removed)")
             try requireEqual(
@@ -302,7 +302,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await other.addresses(of: "ben", keptFrom: now), [], "addresses of ben")
             try requireEqual(try await other.isKnown("192.0.2.7", to: "anna", at: now), true, "a used address")
             try requireEqual(try await other.isKnown("192.0.2.8", to: "ben", at: now), true, "an earlier used address")
-            // Another sign-in takes away what nobody needs.
+            // Another sign-in removes sessions that have expired.
             _ = try await storage.add(session(4, began: now + 18, kept: now + 40), ifPasswordIs: nil, auditing: nil)
             try requireEqual(try await storage.sessions(keptFrom: 0).map(\.id), [rows[2], rows[1], session(4)].map(\.id), "left")
             try requireEqual(try await storage.endSessions(of: "anna"), 2, "ended of anna's")

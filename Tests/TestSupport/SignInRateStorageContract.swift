@@ -1,11 +1,12 @@
 import TidemarkCloudEngine
 
-/// What every ``SignInRateStorage`` does.
+/// The checks of what every ``SignInRateStorage`` does.
 package enum SignInRateStorageContract {
-    /// Makes another server's storage of the same counts, of which there are none; the same one where only one process counts.
+    /// Makes another server's storage of the same counts, which are all 0 at first; for a storage of one process, the same
+    /// storage.
     package struct Subject: Sendable {
         let storage: @Sendable () async throws -> any SignInRateStorage
-        /// Lets time pass for a storage that has a clock of its own.
+        /// Makes time pass for a storage that has a clock of its own.
         let pass: @Sendable (_ seconds: Double) async throws -> Void
 
         package init(
@@ -32,9 +33,9 @@ package enum SignInRateStorageContract {
             now.change { $0 += seconds }
         }
 
-        /// Counts attempts, at one server after the other.
+        /// Counts attempts, alternating between the servers.
         ///
-        /// - Returns: How many of them may go on.
+        /// - Returns: How many of the attempts are admitted.
         func admitted(_ count: Int, _ names: SignInRate...) async throws -> Int {
             var admitted = 0
             for number in 0..<count {
@@ -45,7 +46,7 @@ package enum SignInRateStorageContract {
         }
     }
 
-    /// Seconds until one more may come: so many that a slow machine does not let one in.
+    /// Seconds until one more attempt is admitted: so many that a slow machine does not reach them.
     private static let period = 100_000.0
 
     private static func rate(_ name: String, kind: String = "pair", burst: Double = 6) -> SignInRate {
@@ -61,7 +62,7 @@ package enum SignInRateStorageContract {
                 try await servers.pass(1.01 * period)
                 try requireEqual(try await servers.admitted(3, rate("anna\0")), 1, "after the time of one")
             }
-            // However long it rests, it is no more than at first.
+            // However long nothing is counted, the allowance is no greater than at first.
             try await servers.pass(100 * period)
             try requireEqual(try await servers.admitted(10, rate("anna\0")), 6, "after a rest")
         },

@@ -2,9 +2,9 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``SubscriptionStorage`` does.
+/// The checks of what every ``SubscriptionStorage`` does.
 package enum SubscriptionStorageContract {
-    /// Makes a storage of subscriptions, of which there are none.
+    /// Makes a storage without subscriptions.
     package typealias Subject = @Sendable () async throws -> any SubscriptionStorage
 
     private static let container = "iCloud.org.example.journal"
@@ -122,11 +122,11 @@ package enum SubscriptionStorageContract {
     ]
 }
 
-/// What every ``NotificationStorage`` does.
+/// The checks of what every ``NotificationStorage`` does.
 package enum NotificationStorageContract {
-    /// A storage of notifications, as servers have it that share it, and with limits.
+    /// A storage of notifications that servers share, with limits.
     package struct Subject: Sendable {
-        /// Makes another server's storage; the same one where only one server can have it.
+        /// Makes another server's storage; where only one server can have it, the same storage.
         let storage: @Sendable (NotificationLimits) async throws -> any NotificationStorage
 
         package init(_ storage: @escaping @Sendable (NotificationLimits) async throws -> any NotificationStorage) {
@@ -160,7 +160,7 @@ package enum NotificationStorageContract {
         },
         StorageCheck("a device waits once, and a wait that is cancelled takes nothing") { subject in
             let (storage, other) = (try await subject.storage(.init()), try await subject.storage(.init()))
-            // Whichever comes first ends with the other.
+            // The task that ends first cancels the other.
             let frames = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
                 for storage in [storage, other] { group.addTask { try await storage.take(for: box) } }
                 var frames = [try await group.next()]
