@@ -53,7 +53,7 @@ struct AssetPlaceTests {
         try String(contentsOf: folder.appendingPathComponent(Self.marker), encoding: .utf8)
     }
 
-    @Test func `the first directory is tied to a database, and no other is taken afterwards`() async throws {
+    @Test func `a database accepts the first directory of assets, and no other afterwards`() async throws {
         try await withDatabase { database, name in
             let (first, other) = (try folder("first"), try folder("other"))
             try await tie(first, to: database)
@@ -85,7 +85,7 @@ struct AssetPlaceTests {
         }
     }
 
-    @Test func `an empty directory is not tied to a database that names contents, and one with contents is`() async throws {
+    @Test func `a database that names contents refuses an empty directory, and accepts one with contents`() async throws {
         try await withDatabase { database, name in
             try nameContent(in: name)
             let assets = try folder("assets")
@@ -112,7 +112,7 @@ struct AssetPlaceTests {
         }
     }
 
-    @Test func `a directory that is not there, or is a file, is named with what helps, and not made`() async throws {
+    @Test func `a missing directory, or a file in its place, is named with the remedy, and not made`() async throws {
         try await withDatabase { database, _ in
             let missing = await refusal(of: scratch["none"], by: database)
             #expect(missing.contains("is not there. Is the file system mounted?") && missing.contains("mkdir"), "\(missing)")

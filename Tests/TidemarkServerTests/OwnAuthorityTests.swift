@@ -35,7 +35,7 @@ import TidemarkTesting
             .signIn(email: "anna@example.org", password: Self.password)
     }
 
-    @Test func `a server is trusted by the authority that is named, and not by the machine's`() async throws {
+    @Test func `the tool trusts a server by the named authority, not by those of the machine`() async throws {
         do {
             _ = try await signIn(.system)
             Issue.record("it was trusted")
@@ -49,7 +49,7 @@ import TidemarkTesting
     }
 
     @Test(arguments: ["", "mine", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", TestCertificate.key])
-    func `what holds no certificate is refused with its place`(text: String) throws {
+    func `a file without a certificate is refused with its path`(text: String) throws {
         let file = try scratch.write(text, to: "none.pem")
         do throws(CloudError) {
             _ = try TrustRoots(contentsOf: file)
@@ -61,7 +61,7 @@ import TidemarkTesting
         #expect(throws: CloudError.self) { try TrustRoots(contentsOf: scratch["nowhere.pem"]) }
     }
 
-    @Test func `the tool remembers the authority with the account, until the machine's are to do again`() async throws {
+    @Test func `the tool stores the authority with the account, until the machine's authorities are chosen again`() async throws {
         let tool = try Tool()
         let container = scratch["anna.tidemark"].path
         let input = try scratch.write(Self.password + "\n", to: "password")
@@ -97,7 +97,7 @@ import TidemarkTesting
         await watching.kill()
     }
 
-    @Test func `a synchronisation that does not trust the server names the command that helps`() async throws {
+    @Test func `a synchronisation that does not trust the server names the command that mends it`() async throws {
         let tool = try Tool()
         let container = scratch["ben.tidemark"].path
         let directory = try ContainerDirectory(openingOrCreatingAt: scratch["ben.tidemark"])

@@ -35,7 +35,7 @@ struct RevocationTests {
         return Answer(status: Int(answer.status.code), isFound: text.contains("NOT_FOUND"))
     }
 
-    @Test func `a suspended account and an ended session are refused at once, at all servers, in the middle of a flood`()
+    @Test func `a suspended account and an ended session are refused at once by all servers, even during a flood`()
         async throws
     {
         let scratch = try Scratch()

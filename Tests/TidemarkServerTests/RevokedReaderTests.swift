@@ -69,7 +69,7 @@ import TidemarkModel
 
     private static func content(_ number: Int64) -> Data { Data(String(repeating: "content \(number) ", count: 500).utf8) }
 
-    @Test func `what is made after somebody was removed is in no answer to them`() async throws {
+    @Test func `a removed participant gets no record that is made after the removal`() async throws {
         let served = try await ServedCloudSubject.started()
         let place = try await Place(served, "Journal")
         var devices: [HTTPDatabase] = []
@@ -185,7 +185,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `who waits for notifications is not told of what is made after they were removed`() async throws {
+    @Test func `a removed participant who waits for notifications is not told of later records`() async throws {
         let served = try await ServedCloudSubject.started()
         let ben = try await ProtocolClient(served, account: "ben@example.org")
         let device = try await served.cloud("ben@example.org").database(.shared)

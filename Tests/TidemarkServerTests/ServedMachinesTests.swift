@@ -43,7 +43,8 @@ import Testing
         ("on", "on", []), ("on", "off", [134_400]), ("off", "on", []), ("off", "off", [134_405, 134_400]),
     ]
 
-    @Test func `an account that is switched off or away sends nothing, says so, and what waits goes out afterwards`() async throws
+    @Test
+    func `an account that is switched off or away sends nothing and says so, and sends its changes afterwards`() async throws
     {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
@@ -76,7 +77,7 @@ import Testing
         try await place.checkAtRest("laptop", "phone")
     }
 
-    @Test func `what the server refuses stays here, is told with its reason, and goes when it may`() async throws {
+    @Test func `a refused change stays here, is shown with its reason, and is sent once it is permitted`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
         let laptop = place.path("laptop")
@@ -105,7 +106,7 @@ import Testing
         try await place.checkAtRest("laptop", "phone")
     }
 
-    @Test func `what waits when an account signs out is set aside, no other gets it, and it comes back`() async throws {
+    @Test func `pending changes of an account that signs out are set aside, hidden from others, and restored`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         try await place.signIn("laptop", as: "anna")
         let laptop = place.path("laptop")
@@ -145,7 +146,7 @@ import Testing
         try await place.checkAtRest("laptop", "phone", "other")
     }
 
-    @Test func `what is shared is edited by both, and what comes too late is refused, taken back and kept`() async throws {
+    @Test func `both people edit a shared record, and an edit that comes too late is refused, reverted and kept`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         for (machine, person) in [("laptop", "anna"), ("other", "ben")] { try await place.signIn(machine, as: person) }
         let (laptop, other) = (place.path("laptop"), place.path("other"))
@@ -208,7 +209,7 @@ import Testing
         try await place.checkAtRest("laptop", "other")
     }
 
-    @Test func `a link of a server is followed by the container that is signed in there, and else says how to sign in`()
+    @Test func `the container that is signed in at a server accepts its link; otherwise the tool says how to sign in`()
         async throws
     {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
@@ -235,7 +236,7 @@ import Testing
         #expect(try await place.records("phone", "shared")["r0"]?["caption"] == "Place 0")
     }
 
-    @Test func `a link alone signs a new container in, where somebody names the account and the password`() async throws {
+    @Test func `a link alone signs a new container in, given the account and the password`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         try await place.signIn("laptop", as: "anna")
         try await place.importRecords("laptop", count: 1, pictureEvery: 1)
@@ -265,7 +266,7 @@ import Testing
         #expect(open.errors.contains("is not encrypted") && open.errors.contains("--insecure-http"), "\(open.errors)")
     }
 
-    @Test func `a server that is asked for JSON says where it can be reached`() async throws {
+    @Test func `a server with JSON output prints its address`() async throws {
         let scratch = try Scratch()
         let cloud = scratch["cloud"].path
         #expect(try await Tool().run(["admin", "container", "add", "journal", "--data", cloud]).status == 0)

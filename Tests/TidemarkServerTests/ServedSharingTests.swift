@@ -9,7 +9,7 @@ import TidemarkIdentity
 /// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
 /// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
 @Suite(.timeLimit(.minutes(30))) struct ServedSharingTests {
-    @Test func `six processes try everything through servers, and each gets what the table says`() async throws {
+    @Test func `six processes try every operation through servers, and each gets the outcome of the table`() async throws {
         let trial = try await SharingTrial.prepared()
         let sessions = try await Self.sessions(in: trial.template)
         try trial.makeWorlds()

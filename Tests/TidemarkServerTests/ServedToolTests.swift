@@ -47,7 +47,7 @@ import TidemarkIdentity
         return result
     }
 
-    @Test func `devices of one person have the same, and people share, through a server`() async throws {
+    @Test func `devices of one person get the same records, and people share, through a server`() async throws {
         let records = try scratch.write(#"{"id":"senja","caption":"Senja","visits":3}"# + "\n", to: "records.jsonl")
         try await run("import", records.path, "--into", path("laptop"), "--type", "Destination", "--id", "id", "--plain-ids")
         try await signIn("laptop")
@@ -68,7 +68,7 @@ import TidemarkIdentity
         #expect(try await run("account", "status", path("ben"), "--json").json()["canSynchronize"] as? Bool == true)
     }
 
-    @Test func `a wrong password leaves nothing, and a right one a session for its owner only`() async throws {
+    @Test func `a wrong password leaves no file, and a right one leaves a session that only its owner can read`() async throws {
         let refused = try await signIn("anna", password: "wrong password", status: 77)
         #expect(!refused.errors.contains("wrong password"))
         #expect(!FileManager.default.fileExists(atPath: path("anna")))
@@ -83,7 +83,7 @@ import TidemarkIdentity
         #expect(try await run("account", "status", path("anna"), "--json").json()["email"] as? String == "anna@example.org")
     }
 
-    @Test func `whoever runs the server sees what is signed in, since when, and from where`() async throws {
+    @Test func `an operator sees which devices are signed in, since when, and from where`() async throws {
         try await signIn("anna")
         let found = try await run("admin", "session", "list", "--data", served.fixture.directory.path, "--json").json()
         #expect(found["kind"] as? String == "device" && found["account"] as? String == "anna@example.org")
@@ -118,7 +118,7 @@ import TidemarkIdentity
         #expect(signedOut["isSignedIn"] as? Bool == false && signedOut["session"] == nil)
     }
 
-    @Test func `a device has the name that it is given at its sign-in, and its session is ended by that of its list`()
+    @Test func `a device has the name from its sign-in, and its session can be ended by its entry in the list`()
         async throws
     {
         let data = served.fixture.directory.path
@@ -156,7 +156,7 @@ import TidemarkIdentity
         #expect(try await device() == "Laptop")
     }
 
-    @Test func `a device of an account that was removed is told so`() async throws {
+    @Test func `a device of a removed account learns of the removal`() async throws {
         try await signIn("ben", as: "ben@example.org")
         try await run("sync", path("ben"))
         let data = served.fixture.directory.path
@@ -168,7 +168,7 @@ import TidemarkIdentity
         #expect(!unknown.errors.contains("does not exist") && unknown.errors.contains("whether the account was deleted"))
     }
 
-    @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {
+    @Test func `a session moves with its container, is in no copy, and is not used if others can read it`() async throws {
         try await signIn("anna")
         try await run("store", "move", path("anna"), path("moved"))
         let names = ["cloud-session", "cloud-session-device"]
@@ -189,7 +189,7 @@ import TidemarkIdentity
         try await run("sync", path("moved"))
     }
 
-    @Test func `signing out ends the session on the server, and signing in anew the one before`() async throws {
+    @Test func `signing out ends the session on the server, and signing in again ends the previous session`() async throws {
         try await signIn("anna")
         let first = try await served.access.sessions()
         #expect(first.count == 1)
@@ -205,7 +205,7 @@ import TidemarkIdentity
         try await run("sync", path("anna"), status: 69)
     }
 
-    @Test func `a server that can't be reached is told, and nothing is lost`() async throws {
+    @Test func `an unreachable server is reported, and nothing is lost`() async throws {
         try await signIn("anna")
         // Its address is another by now.
         let dead = try StubServer { _, _ in .broken }.port
@@ -228,13 +228,13 @@ import TidemarkIdentity
             (["--cloud", "cloud", "--code-stdin"], 64), (["--cloud", "cloud", "--code-file", "code"], 64),
             (["--server", "https://a", "--code-stdin", "--code-file", "code"], 64),
         ] as [([String], Int32)])
-    func `what goes together with no server is refused`(words: [String], status: Int32) async throws {
+    func `options that do not fit a server are refused`(words: [String], status: Int32) async throws {
         let result = try await tool.run(["account", "sign-in", path("new"), "--email", "anna@example.org"] + words)
         #expect(result.status == status, "\(result.errors)")
         #expect(!FileManager.default.fileExists(atPath: path("new")))
     }
 
-    @Test func `a code is handed over in each way, and without one nothing is left behind`() async throws {
+    @Test func `a code can be given in each way, and without one the sign-in leaves no files`() async throws {
         try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
         func signIn(
             _ name: String, _ words: [String], input: String = "", environment: [String: String] = [:], status: Int32 = 0
@@ -270,7 +270,7 @@ import TidemarkIdentity
     }
 
     #if os(Linux)
-        @Test func `on a terminal the code is asked for, and again when it is wrong`() async throws {
+        @Test func `on a terminal the tool asks for the code, and again after a wrong one`() async throws {
             try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
             let terminal = try PseudoTerminal(typing: "")
             async let result = tool.run(
@@ -291,7 +291,7 @@ import TidemarkIdentity
         }
     #endif
 
-    @Test func `without a terminal the password has to be handed over`() async throws {
+    @Test func `a sign-in without a password on standard input is refused`() async throws {
         let result = try await tool.run([
             "account", "sign-in", path("new"), "--server", served.address.description, "--email", "anna@example.org",
             "--password-stdin",

@@ -79,7 +79,7 @@ struct SeveralServersTests {
         #expect(try await place.records("tablet", "shared").keys.sorted() == ["r3"])
     }
 
-    @Test func `a server whose database or assets can't be used says which and ends`() async throws {
+    @Test func `a server names the database or assets that it can't use, and ends`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
         let postgres = try PostgresServer.shared()
         let (address, occupied) = (postgres.address(try postgres.makeDatabase()), try postgres.makeDatabase())
@@ -119,7 +119,7 @@ struct SeveralServersTests {
             "\(half.errors)")
     }
 
-    @Test func `a server does not start over a database of a newer version, or one that takes no writes, and says which`()
+    @Test func `a server does not start over a newer or read-only database, and says which it is`()
         async throws
     {
         let (scratch, tool, postgres) = (try Scratch(), try Tool(named: "tidemark-server"), try PostgresServer.shared())
@@ -145,7 +145,7 @@ struct SeveralServersTests {
     }
 
     @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
-    func `a server does not start with a bucket that is not there, or refuses its keys, and says which`() async throws {
+    func `a server does not start with a missing bucket, or wrong keys, and says which it is`() async throws {
         let (tool, bucket) = (try Tool(named: "tidemark-server"), try await SeaweedServer.started())
         let address = try PostgresServer.shared().address(try PostgresServer.shared().makeDatabase())
         let wrong: [(bucket: String, secret: String, reason: String)] = [
@@ -161,7 +161,7 @@ struct SeveralServersTests {
     }
 
     @Test(.enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"))
-    func `commands that administer pass a pooler without another address`() async throws {
+    func `commands of administration work through a pooler with the same address`() async throws {
         let (scratch, postgres, tool) = (try Scratch(), try PostgresServer.shared(), try Tool())
         let database = try postgres.makeDatabase()
         let bouncer = try PgBouncer(before: postgres, connections: 2)
@@ -180,7 +180,7 @@ struct SeveralServersTests {
         }
     }
 
-    @Test func `a server starts without its bucket, which is warned of, and serves records`() async throws {
+    @Test func `a server starts without its bucket, with a warning, and serves records`() async throws {
         let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
         let (address, port) = (postgres.address(try postgres.makeDatabase()), scratch["port"])
         let bucket = ["--database", address, "--assets", "s3://journal", "--s3-endpoint", "http://127.0.0.1:1"]
@@ -204,7 +204,7 @@ struct SeveralServersTests {
         #expect(await server.terminate() == 0)
     }
 
-    @Test func `a server tells what it can't reach, counts its connections, and leaves no folder behind`() async throws {
+    @Test func `a server reports what it can't reach, counts its connections, and leaves no folder behind`() async throws {
         let postgres = try PostgresServer()
         defer { postgres.stop() }
         let (scratch, name) = (try Scratch(), try postgres.makeDatabase())

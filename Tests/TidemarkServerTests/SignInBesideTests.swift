@@ -34,7 +34,8 @@ import TidemarkSync
         return result
     }
 
-    @Test func `who signs in anew begins with what is here, though the cloud's copy was deleted for good`() async throws {
+    @Test
+    func `a container that signs in again sends its records, though the cloud has deleted its copies for good`() async throws {
         let served = try await ServedCloudSubject.started()
         try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id("anna@example.org")))
         let place = ["--container", FaultyCloudFixture.container]
@@ -48,7 +49,7 @@ import TidemarkSync
         sync.close()
     }
 
-    @Test func `what shows the device is sent when somebody signs in again, also beside a process that synchronises`()
+    @Test func `a new sign-in sends the token of the device, also beside a process that synchronises`()
         async throws
     {
         let stub = try StubServer { request, number in
@@ -75,7 +76,7 @@ import TidemarkSync
         #expect(try shown() == [nil, "shown0", "shown\(second)", "shown\(third)"])
     }
 
-    @Test func `a session of somebody else who came while the password was typed is not overwritten`() async throws {
+    @Test func `a sign-in does not overwrite a session that another account began while the password was typed`() async throws {
         let arrival = LockedValue<(@Sendable () -> Void)?>(nil)
         let stub = try StubServer { request, _ in
             if request.line.hasSuffix("/session") {
@@ -119,7 +120,7 @@ import TidemarkSync
         lock.release()
     }
 
-    @Test func `what is no cloud's answer has the same exit code wherever it is told`() async throws {
+    @Test func `every command exits with the same code if the answer is not from a cloud`() async throws {
         let isGone = LockedValue(false)
         let stub = try StubServer { request, _ in
             if isGone.withLock({ $0 }) { return .page("404 Not Found") }

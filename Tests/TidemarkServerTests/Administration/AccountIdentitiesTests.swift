@@ -32,7 +32,7 @@ import TidemarkIdentity
 
     private func left() async throws -> [String] { try await credentials.identities(of: anna.id).map(\.label) }
 
-    @Test func `identities are listed and disconnected, and the last one only by who has been told that it is the last`()
+    @Test func `identities are listed and disconnected, and the last one only after a warning that it is the last`()
         async throws
     {
         let lines = try await run("--json").output.split(separator: "\n")
@@ -65,7 +65,8 @@ import TidemarkIdentity
         #expect(entries.first?.before == "anna-2@example.net at https://id.example.org")
     }
 
-    @Test func `beside a password the last identity goes without a question, and the password is named`() async throws {
+    @Test
+    func `an account with a password loses its last identity without a question, and the tool names the password`() async throws {
         try await credentials.setPassword("correct horse", of: anna.id)
         for identity in try await credentials.identities(of: anna.id) {
             #expect(

@@ -21,7 +21,7 @@ struct AdminMoveTests {
         return contents
     }
 
-    @Test func `devices in the middle of a sync go on over a database, and again over a directory`() async throws {
+    @Test func `devices continue a sync over a database, and again over a directory`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         let cloud = place.scratch["cloud"]
         for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
@@ -117,7 +117,7 @@ struct AdminMoveTests {
         #expect(try twice.json()["digest"] as? String == twiceBack.json()["digest"] as? String && twice.status == 0)
     }
 
-    @Test func `a move that is killed again and again goes on, into a database and back`() async throws {
+    @Test func `a move that is killed again and again is continued, into a database and back`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
         try await place.importRecords("laptop", count: 3_000, pictureEvery: 10)

@@ -127,7 +127,7 @@ struct AdminPlacesTests {
         for (one, other) in zip(ofDirectory, ofDatabase) { #expect(one == other) }
     }
 
-    @Test func `backing up and restoring a database is left to its own programs, and the refusal names them`() async throws {
+    @Test func `the tool does not back up or restore a database, and names the programs that do`() async throws {
         let place = try places()[1]
         for (words, program) in [
             ("backup \(scratch["backup"].path)", "pg_basebackup"), ("restore \(scratch["cloud"].path)", "PostgreSQL's own means"),
@@ -156,7 +156,7 @@ struct AdminPlacesTests {
         }
     }
 
-    @Test func `each command of the tool is among those that are run over both places, and succeeds there`() async throws {
+    @Test func `each command of the tool is run over both places, and succeeds there`() async throws {
         let help = try await tool.run(["admin", "--experimental-dump-help"])
         try #require(help.status == 0, "\(help.errors)")
         let dump = try JSONDecoder().decode(CommandHelp.Dump.self, from: Data(help.output.utf8))
@@ -172,7 +172,7 @@ struct AdminPlacesTests {
         }
     }
 
-    @Test func `a cloud can be named by the environment or a file, and by the command line before both`() async throws {
+    @Test func `a cloud can be named by the environment or a file, and the command line overrides both`() async throws {
         let places = try places().map(\.options)
         for place in places {
             let made = try await run("container add \(place[0] == "--data" ? "of-data" : "of-database")", place, input: nil)
@@ -194,7 +194,7 @@ struct AdminPlacesTests {
         #expect(wrong.status == 64 && wrong.errors.contains("TIDEMARK_S3_STYLE is wrong"), "\(wrong.errors)")
     }
 
-    @Test func `a place that can't be used is named with what helps`() async throws {
+    @Test func `a place that can't be used is named with the remedy`() async throws {
         let address = try places()[1].options[1]
         let wrong: [([String], Int32, String)] = [
             ([], 64, "say which cloud"),
@@ -211,7 +211,7 @@ struct AdminPlacesTests {
             #expect(!result.errors.contains("secret") && !result.errors.contains("Fatal"))
         }
     }
-    @Test func `an address with a password is refused by each option that takes one, and not repeated`() async throws {
+    @Test func `each option that takes an address refuses one with a password, and does not print it`() async throws {
         let places = try places()
         let (cloud, database) = (places[0].options[1], places[1].options)
         let (address, assets) = (database[1], ["--assets", database[3]])

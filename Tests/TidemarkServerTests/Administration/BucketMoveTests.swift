@@ -37,7 +37,7 @@ struct BucketMoveTests {
             "--asset", "image")
     }
 
-    @Test func `a cloud goes into a database and a bucket, is served there, and comes back with all contents`() async throws {
+    @Test func `a cloud moves into a database and a bucket, is served there, and moves back with all contents`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 40, pictureEvery: 4)
         try await place.signIn("phone", as: "anna")
@@ -92,7 +92,7 @@ struct BucketMoveTests {
         #expect(bucket.problems == [])
     }
 
-    @Test func `a move that is killed among the contents of a bucket goes on, in both directions`() async throws {
+    @Test func `a move that is killed while it copies contents of a bucket is continued, in both directions`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 60, pictureEvery: 3)
         await place.stop()
@@ -124,7 +124,7 @@ struct BucketMoveTests {
         #expect(bucket.problems == [])
     }
 
-    @Test func `a bucket that refuses the keys ends a move, which goes on when it takes them`() async throws {
+    @Test func `a bucket that refuses the keys ends a move, which is continued once it accepts them`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 12, pictureEvery: 3)
         await place.stop()
@@ -140,7 +140,7 @@ struct BucketMoveTests {
         #expect(rest.status == 0 && contents.count == 4, "\(rest.errors)")
     }
 
-    @Test func `contents that are missing in a bucket are named, and the rest comes back`() async throws {
+    @Test func `missing contents of a bucket are named, and the others are moved back`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()
@@ -156,7 +156,7 @@ struct BucketMoveTests {
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
 
-    @Test func `contents that are damaged in a bucket are named by a move, a verification and the export of an account`()
+    @Test func `a move, a verification and an account's export name damaged contents of a bucket`()
         async throws
     {
         defer { bucket.end() }

@@ -155,7 +155,7 @@ struct MoveComparisonTests {
 
     private static let differs = "the records of \(container) that have arrived in "
 
-    @Test func `rows that change in the target after they have arrived are told, until they are what they were`() async throws {
+    @Test func `a move reports rows that changed in the target, until they are as they were sent`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
             try trial.changeTarget("UPDATE $records SET modified = modified + 1")
@@ -170,7 +170,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a row that the target has lost before it is compared is told, with what there is and what was sent`() async throws
+    @Test func `a move reports a row that the target has lost, with the counts that were sent and found`() async throws
     {
         try await withTrials { trial in
             let lost = "(11 and 12 rows); empty the target and begin again"
@@ -181,7 +181,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a container that is another one in the target is told`() async throws {
+    @Test func `a move reports a container that differs in the target`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.different, "the containers or secrets that have arrived in ", at: "comparing ") {
                 try trial.changeTarget(
@@ -192,7 +192,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a source that changes after the first part of a move is told, and the target is to be emptied`() async throws {
+    @Test func `a move reports a source that changes after its first part, and says to empty the target`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
             try await trial.administer("account", "add", "eva@example.org", "--no-password")
@@ -203,7 +203,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a source that changes while it is moved is told, and the target is to be emptied`() async throws {
+    @Test func `a move reports a source that changes meanwhile, and says to empty the target`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.busy, "has changed meanwhile; empty ", at: "comparing ") {
                 try trial.changeSource("UPDATE $owners SET change = change + 1")
@@ -213,7 +213,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `an account that changes in the source while a move compares is told`() async throws {
+    @Test func `a move reports an account that changes in the source during the comparison`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.busy, "has changed meanwhile; empty ", at: "comparing ") {
                 try trial.changeAccounts("UPDATE accounts SET quota = quota + 1")
@@ -221,7 +221,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `an account that changes in the source after the first part of a move is told`() async throws {
+    @Test func `a move reports an account that changes in the source after its first part`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
             // It was moved by then, and there are as many as before.
@@ -230,7 +230,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `an API token that is revoked in the source after the first part of a move is told`() async throws {
+    @Test func `a move reports an API token that is revoked in the source after its first part`() async throws {
         try await withTrials { trial in
             let token = try await trial.addToken()
             try await trial.runFirstPart()

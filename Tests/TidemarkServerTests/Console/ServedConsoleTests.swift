@@ -44,7 +44,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `no page of another origin may read an answer, though every token may be used from there`() async throws {
+    @Test func `a page of another origin can't read an answer, though every token may be used from there`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let cookie = String(try #require(try await signIn(server).headers.first(name: "Set-Cookie")).prefix { $0 != ";" })
@@ -62,7 +62,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a large form is read of who is signed in alone`() async throws {
+    @Test func `a large form is read only from a person who is signed in`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let body = Array(("x=" + String(repeating: "y", count: 100_000)).utf8)
@@ -78,7 +78,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts to sign in are limited, with those of all others`() async throws {
+    @Test func `attempts to sign in at the console count together with all others`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             try await makeOperator(server)
             var statuses: [Int] = []
@@ -90,7 +90,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `passwords and cookies are in no log`() async throws {
+    @Test func `passwords and cookies are not logged`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))

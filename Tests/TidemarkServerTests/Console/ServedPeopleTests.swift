@@ -46,7 +46,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a container that can't be read is named on an account's page, and in the log with the reason`() async throws {
+    @Test func `an unreadable container is named on an account's page, and in the log with the reason`() async throws {
         try await StubbedServer.with { server in
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             let headers: HTTPHeaders = ["Cookie": String(cookie.prefix { $0 != ";" })]
@@ -78,7 +78,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a browser that opens the server's address comes to the account, and a program hears that nothing is there`()
+    @Test func `the server's address leads a browser to the account page, and a program gets 404`()
         async throws
     {
         try await StubbedServer.with { server in
@@ -91,7 +91,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `links that lead nowhere are alike, and their tokens are in no log`() async throws {
+    @Test func `invalid links get the same answer, and their tokens are not logged`() async throws {
         try await StubbedServer.with { server in
             let token = String(repeating: "Z", count: 32)
             var seen: Set<String> = []
@@ -108,7 +108,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts are limited, those in forms among them`() async throws {
+    @Test func `attempts are limited, also those in forms`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             var headers = Self.form

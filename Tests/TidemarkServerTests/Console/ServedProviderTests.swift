@@ -115,7 +115,7 @@ import TidemarkOpenID
         return String(try #require(answer.json["redirectURL"] as? String).dropFirst(Self.baseURL.count))
     }
 
-    @Test func `who signs in for a program with the provider goes back to it with a token`() async throws {
+    @Test func `a person who signs in for a program with the provider returns to it with a token`() async throws {
         try await with { server, host in
             try await Browser(server, host).connect()
             for (stay, kind) in [("0", Session.Kind.web(staysSignedIn: false)), ("1", .web(staysSignedIn: true))] {
@@ -147,7 +147,7 @@ import TidemarkOpenID
         }
     }
 
-    @Test func `a popup gets the token, and who was disconnected meanwhile gets none`() async throws {
+    @Test func `a popup gets the token, unless the identity was disconnected meanwhile`() async throws {
         try await with(callback: .popup(origin: "https://journal.example.org"), signsUp: true) { server, host in
             func signIn(_ before: (Browser) async throws -> Void) async throws -> StubbedServer.Answer {
                 let browser = Browser(server, host)
@@ -172,7 +172,7 @@ import TidemarkOpenID
         }
     }
 
-    @Test func `answers of the provider are limited by the address they come from`() async throws {
+    @Test func `answers of the provider are limited for each address`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 2
         try await with(limits: limits) { server, host in

@@ -52,7 +52,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a flood is one write after a rest, equal failures are one row, and what has no room is counted`() async throws {
+    @Test func `a flood makes one write after a pause, equal failures share a row, and dropped ones are counted`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for time in 1...50 { writer.record([Self.failure("same", at: Int64(time))]) }
@@ -73,7 +73,7 @@ import TidemarkModel
         #expect(written.all.last?.map(\.record) == ["later"])
     }
 
-    @Test func `one account takes no place of others, and a text as large as a request is cut before it waits`() async throws {
+    @Test func `one account takes no room from others, and long texts are truncated before they wait`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         var huge = Self.failure(String(repeating: "ä", count: 1_000_000))
@@ -89,7 +89,7 @@ import TidemarkModel
         #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
     }
 
-    @Test func `refused sign-ins with many addresses take no place of other requests that wait, nor these of sign-ins`()
+    @Test func `refused sign-ins and other waiting failures take no room from each other`()
         async throws
     {
         let written = Written()
@@ -112,7 +112,7 @@ import TidemarkModel
         #expect(written.log.contains("dropped=9"))
     }
 
-    @Test func `attempts whose reasons differ in numbers are one row with the newest, and conflicts of a session are one`()
+    @Test func `failures whose reasons differ only in numbers share a row, and so do conflicts of a session`()
         async throws
     {
         let written = Written()
@@ -135,7 +135,7 @@ import TidemarkModel
         #expect(rows.map(\.reason) == ["7 bytes", "version two"] && rows.last?.zone == "")
     }
 
-    @Test func `what another device was refused, or for another reason, is a row of its own`() async throws {
+    @Test func `a failure of another device, or with another reason, has a row of its own`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for (time, (sender, reason)) in [
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(Set(rows.map(\.id)).count == 3)
     }
 
-    @Test func `the end of a server does not wait for a storage that does not answer`() async throws {
+    @Test func `a server ends without waiting for a storage that does not answer`() async throws {
         let written = Written()
         written.time.withLock { $0 = .seconds(20) }
         let writer = written.writer {}
@@ -164,7 +164,7 @@ import TidemarkModel
         #expect(written.log.contains("has not answered in time") && written.log.contains("count=1"))
     }
 
-    @Test func `a sweep removes what accounts were refused that are gone`() async throws {
+    @Test func `a sweep removes the failures of deleted accounts`() async throws {
         let scratch = try Scratch()
         let credentials = try CredentialStore(at: scratch.url)
         let now = Timestamp.now()
@@ -209,7 +209,7 @@ import TidemarkModel
         TidemarkServer.Operation("changes.database", .post, "\(prefix)/changes/database") { _ in .json(Array("{}".utf8)) },
     ]
 
-    @Test func `a server writes what it refuses when it ends, logs each part, and names the account of a session that has ended`()
+    @Test func `a server that ends writes its failures, logs each part, and names the account of an ended session`()
         async throws
     {
         try await StubbedServer.with(operations: Self.operations) { server in
@@ -264,7 +264,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a refused sign-in names the account that was tried and the device, and nothing that was typed`() async throws {
+    @Test func `a refused sign-in names the account and the device, and not the text that was typed`() async throws {
         try await StubbedServer.with(operations: Self.operations) { server in
             let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))
             let path = "/tidemark/1/\(Self.container)/development/session"

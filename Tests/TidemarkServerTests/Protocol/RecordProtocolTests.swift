@@ -23,7 +23,7 @@ import TidemarkModel
         #expect(get.object.text("syncToken") != nil)
     }
 
-    @Test func `zones are named by themselves or within an object, and each has its answer`() async throws {
+    @Test func `a request may name zones directly or within objects, and each gets its answer`() async throws {
         let client = try await client()
         try await client.makeZone()
         let answer = try await client.post("zones/lookup", #"{"zones":[{"zoneName":"notes"},{"zoneID":{"zoneName":"gone"}}]}"#)
@@ -58,7 +58,7 @@ import TidemarkModel
         #expect(refused.object.text("reason") == "atomic operations not supported in default zone")
     }
 
-    @Test func `a value without a type becomes what the schema has for its field`() async throws {
+    @Test func `a value without a type gets the type that the schema has for its field`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify(
@@ -80,7 +80,7 @@ import TidemarkModel
         #expect(wrong.text("reason")?.contains("expected type TIMESTAMP") == true)
     }
 
-    @Test func `null clears a field, and what is empty does not`() async throws {
+    @Test func `null removes a field, and an empty text or list does not`() async throws {
         let client = try await client()
         try await client.makeZone()
         let made = try await client.modify(
@@ -96,7 +96,7 @@ import TidemarkModel
         #expect(changed.text("fields", "l", "type") == "STRING_LIST")
     }
 
-    @Test func `an empty token stands for now, and each zone has its own answer`() async throws {
+    @Test func `an empty token means the current state, and each zone gets its own answer`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify("create", record: #"{"recordName":"a","recordType":"Note"}"#)
@@ -118,7 +118,7 @@ import TidemarkModel
         #expect(whole.object.text("metaSyncToken") != nil)
     }
 
-    @Test func `several queries at once are answered one by one, with the zone's token where it is asked for`() async throws {
+    @Test func `several queries in a request get an answer each, with the zone's token on request`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify("create", record: #"{"recordName":"a","recordType":"Note","fields":{"t":{"value":"x"}}}"#)
@@ -136,7 +136,7 @@ import TidemarkModel
         #expect(changes.list("records").isEmpty)
     }
 
-    @Test func `fields that are asked for are all that come, for each record or for all`() async throws {
+    @Test func `only the requested fields are returned, for each record or for all`() async throws {
         let client = try await client()
         try await client.makeZone()
         for name in ["a", "b"] {
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(found.list("records")[2].text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `who asks is told in the flat form, and others in the older ones`() async throws {
+    @Test func `the caller's own identity has the flat form, and those of others the older forms`() async throws {
         let client = try await client()
         try await client.subject.describe(
             "ben@example.org", name: PersonName(givenName: "Ben", familyName: "Ek"), phone: "+4612345678")
@@ -176,7 +176,7 @@ import TidemarkModel
         #expect(found.list("users").map { $0.text("nameComponents", "familyName") } == ["Ek"])
     }
 
-    @Test func `an account that looks for hundreds of people has to wait`() async throws {
+    @Test func `an account that looks up hundreds of people is throttled`() async throws {
         let client = try await client()
         let list = (0..<100).map { #"{"emailAddress":"p\#($0)@example.org"}"# }.joined(separator: ",")
         for _ in 0..<2 {

@@ -72,7 +72,7 @@ import TidemarkModel
     // Tokens
 
     @Test(arguments: ["true", "True", "TRUE"])
-    func `the zone's token comes with queries, batches and changes where it is asked for, whatever the case`(
+    func `the zone's token comes with queries, batches and changes on request, in any letter case`(
         _ wanted: String
     ) async throws {
         let client = try await client()
@@ -168,7 +168,7 @@ import TidemarkModel
 
     // Queries
 
-    @Test func `a type that can't exist is not found, and one that could is not queryable`() async throws {
+    @Test func `a query of an invalid type name is not found, and of an unknown type not queryable`() async throws {
         let client = try await client()
         try await client.makeZone()
         func reason(_ type: String, _ filter: String = "") async throws -> [String?] {
@@ -200,7 +200,7 @@ import TidemarkModel
         #expect(batch.status == 400)
     }
 
-    @Test func `a name with a NUL is refused, and what has one elsewhere is not taken for damaged`() async throws {
+    @Test func `a name with a NUL is refused, and a NUL elsewhere does not count as damage`() async throws {
         let client = try await client()
         try await client.makeZone()
         let refused = try await client.modify("create", record: #"{"recordName":"a\u0000b","recordType":"Note","fields":{}}"#)

@@ -95,7 +95,7 @@ import TidemarkModel
         #expect(gone.list("results")[0].text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `what can't be shared is said, and leaves nothing`() async throws {
+    @Test func `a share that can't be made is refused with a reason, and leaves nothing`() async throws {
         let (anna, ben, share) = try await shared()
         let again = try await anna.modify(
             "create", record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n2"},"publicPermission":"NONE"}"#)
@@ -125,7 +125,7 @@ import TidemarkModel
         #expect(try await ben.of("shared").post("zones/list").list("zones").isEmpty)
     }
 
-    @Test func `subscribers hear of what they see, once, and of nothing else`() async throws {
+    @Test func `subscribers are notified once of each change that they may see, and of no other`() async throws {
         let (anna, ben, _) = try await shared()
         let made = try await anna.post(
             "subscriptions/modify",

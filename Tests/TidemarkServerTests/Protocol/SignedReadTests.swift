@@ -75,7 +75,7 @@ import TidemarkModel
     private static let own =
         "/tidemark/1/\(FaultyCloudFixture.container)/development/private/assets/\(asset.digest)-\(asset.size)?zone=notes"
 
-    @Test func `who may read a content is sent to its address, for which nothing is kept`() async throws {
+    @Test func `a client that may read a content is redirected to its address, and the redirect is not cached`() async throws {
         let place = try await Place()
         let url = try await place.save()
         let answers = [
@@ -114,7 +114,7 @@ import TidemarkModel
         #expect(place.bucket.requests.isEmpty)
     }
 
-    @Test func `nobody learns an address who may not read the content`() async throws {
+    @Test func `a client that may not read a content does not learn its address`() async throws {
         let place = try await Place()
         let url = try await place.save()
         let ben = try await ProtocolClient(place.served, account: "ben@example.org")
@@ -138,7 +138,7 @@ import TidemarkModel
         #expect(place.made.value == [])
     }
 
-    @Test func `our client reads a content where it is sent, in pieces`() async throws {
+    @Test func `our client follows the redirect to a content, and reads it in pieces`() async throws {
         let place = try await Place()
         _ = try await place.save()
         let database = try await place.served.cloud("anna@example.org").database(.private)

@@ -83,7 +83,7 @@ import TidemarkModel
         #expect(try await used(client) == 5 + StoredUpload.overhead)
     }
 
-    @Test func `a raw upload has to say how long it is, and a form need not`() async throws {
+    @Test func `a raw upload needs a length, and a form does not`() async throws {
         let client = try await started()
         let (path, port) = try place(try await address(client))
         let raw = try await RawConnection(port: port)
@@ -99,7 +99,7 @@ import TidemarkModel
         #expect(try await used(client) == 5 + StoredUpload.overhead)
     }
 
-    @Test func `the same content goes well when it is uploaded twice at once`() async throws {
+    @Test func `the same content can be uploaded twice at once`() async throws {
         let client = try await started()
         let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
         let pairs = [
@@ -129,7 +129,7 @@ import TidemarkModel
         #expect(try await client.send(.GET, url: url).bytes == Self.content)
     }
 
-    @Test func `a full account is refused before anything has come`() async throws {
+    @Test func `an upload to a full account is refused before its body`() async throws {
         let client = try await started()
         let (path, port) = try place(try await address(client))
         try await client.subject.fixture.setQuota(1_000, of: "anna@example.org")
@@ -140,7 +140,7 @@ import TidemarkModel
         try await connection.close()
     }
 
-    @Test func `an address is good as long as its account is`() async throws {
+    @Test func `an upload address is valid as long as its account`() async throws {
         let client = try await started()
         let url = try await address(client)
         try await client.subject.fixture.setStatus(.noAccount, of: "anna@example.org")
@@ -149,7 +149,7 @@ import TidemarkModel
         #expect(try incoming(client).isEmpty)
     }
 
-    @Test func `somebody else's zone, or a long name, gets no address`() async throws {
+    @Test func `another owner's zone, or a long name, gets no upload address`() async throws {
         let client = try await started()
         let long = String(repeating: "x", count: 10_000)
         for client in [client, client.of("public")] {
@@ -171,7 +171,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a content that is packed is refused`() async throws {
+    @Test func `a compressed content is refused`() async throws {
         let client = try await started()
         let url = try await address(client)
         let packed = try await client.send(.POST, url: url, headers: [("Content-Encoding", "gzip")], [1])
@@ -179,7 +179,7 @@ import TidemarkModel
         #expect(try await client.send(.POST, url: url, headers: [("Content-Encoding", "identity")], [1]).status == 200)
     }
 
-    @Test func `so many uploads of an account, and in all, run at once`() throws {
+    @Test func `the number of uploads at once is limited, for each account and in all`() throws {
         let folder = URL(fileURLWithPath: "/\(UUID().uuidString)")
         let own = (0..<RunningUpload.mostOfAccount).map { RunningUpload(folder: folder, account: "anna", address: "\($0)") }
         for upload in own { try upload.begin() }

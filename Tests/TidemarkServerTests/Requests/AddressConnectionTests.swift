@@ -41,7 +41,7 @@ import Testing
         for _ in 0..<3 { #expect(all.open("a")) }
     }
 
-    @Test func `an address that has as many as it may gets no more, and keeps those it has`() async throws {
+    @Test func `an address with the most connections gets no more, and keeps those it has`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 2
         try await StubbedServer.with(limits: limits) { server in
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `behind a proxy, all are of one address and may stay`() async throws {
+    @Test func `behind a proxy all connections have one address, and are not limited`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 1
         try await StubbedServer.with(limits: limits, trustsProxy: true) { server in

@@ -26,7 +26,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a session of the web is a user with each database, and gets a new token with each answer`() async throws {
+    @Test func `a web session reaches each database, and gets a new token with each answer`() async throws {
         try await StubbedServer.with { server in
             for database in ["public", "private", "shared"] {
                 let answer = try await server.send(.POST, server.path("records/query", database: database, query: server.web))
@@ -69,7 +69,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a key is for nothing else`() async throws {
+    @Test func `a key signs no other requests`() async throws {
         try await StubbedServer.with { server in
             for (method, path) in [
                 (HTTPMethod.POST, server.path("records/query", database: "private")),
@@ -86,7 +86,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a signature that is altered, old, another key's or used twice lets nobody in`() async throws {
+    @Test func `a signature that is altered, old, of another key or used twice is refused`() async throws {
         try await StubbedServer.with { server in
             let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/modify"))
             let wrong: [(HTTPHeaders, [UInt8])] = [
@@ -123,7 +123,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `what is forged, of another place or missing is refused alike`() async throws {
+    @Test func `credentials that are forged, of another place or missing get the same refusal`() async throws {
         try await StubbedServer.with { server in
             let altered = String(server.webToken.dropLast()) + (server.webToken.hasSuffix("A") ? "B" : "A")
             let unknown = String(repeating: "0", count: 64)
@@ -163,7 +163,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `who belongs to a container is told when it is served no longer, and nobody else is`() async throws {
+    @Test func `only an account of a container is told that it is no longer served`() async throws {
         try await StubbedServer.with { server in
             try await server.access.removeContainer(StubbedServer.container)
             func reason(_ answer: StubbedServer.Answer) throws -> String {
@@ -195,7 +195,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `who was signed out signs in again`() async throws {
+    @Test func `a person who was signed out can sign in again`() async throws {
         try await StubbedServer.with { server in
             let session = try await server.access.session(server.webToken).get()
             try await server.access.endSession(id: session.id)

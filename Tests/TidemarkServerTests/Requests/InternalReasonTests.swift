@@ -32,7 +32,7 @@ import TidemarkWire
         "unknown": { PostgresError(.statement, secret) },
     ]
 
-    @Test func `a failure of a storage is told without its reason, and logged with it`() async throws {
+    @Test func `the answer to a storage's failure hides its reason, and the log has it`() async throws {
         let operations = [
             TidemarkServer.Operation("fails", .post, "/database/1/{container}/{environment}/{database}/fails") { call in
                 throw Self.failures[call.query["how"] ?? ""]!()
@@ -106,7 +106,7 @@ import TidemarkWire
     }()
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
-    func `while the database is gone, no answer of a server names its address`() async throws {
+    func `while the database is unreachable, no answer of a server names its address`() async throws {
         let postgres = try PostgresServer()
         defer { postgres.stop() }
         let scratch = try Scratch()

@@ -71,7 +71,7 @@ import TidemarkModel
         return connections
     }
 
-    @Test func `a device that comes from a new address while strangers flood is in the lane of the known`() async throws {
+    @Test func `a known device at a new address has its own lane while strangers flood`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             let scratch = try Scratch()
             let place = Place("198.51.100.1")
@@ -116,7 +116,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what shows the device goes to the server, the container and the account that it came from, and to no other`()
+    @Test func `the token of a device is sent only to the server, container and account that it came from`()
         async throws
     {
         let answer: @Sendable (StubServer.Request, Int) -> StubServer.Reply = { _, _ in
@@ -159,7 +159,7 @@ import TidemarkModel
         #expect(try await !isShown(first, "a", "anna@example.org", file))
     }
 
-    @Test func `of devices the newest four are kept, and their tokens are not shown`() throws {
+    @Test func `the tokens of the four newest devices are kept, and not printed`() throws {
         let memory = SessionMemory()
         for number in 0..<6 {
             memory.keep(try #require(CloudDevice(cloud: "c", email: "p\(number)@example.org", token: "token\(number)")))

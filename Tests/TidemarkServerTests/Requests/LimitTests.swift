@@ -37,7 +37,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `who asks whether to go on is told`() async throws {
+    @Test func `a request with Expect: 100-continue gets an answer before its body`() async throws {
         try await StubbedServer.with { server in
             for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
                 let connection = try await RawConnection(port: server.port)
@@ -51,7 +51,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `bodies of all requests share what may be held`() async throws {
+    @Test func `the bodies of all requests share one limit`() async throws {
         var limits = ServerLimits()
         limits.bodiesSize = 50_000
         try await StubbedServer.with(limits: limits) { server in
@@ -90,7 +90,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `packed bodies are unpacked, as far as the limit`() async throws {
+    @Test func `compressed bodies are decompressed up to the limit`() async throws {
         var limits = ServerLimits()
         limits.bodySize = 100_000
         try await StubbedServer.with(limits: limits) { server in
@@ -114,7 +114,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `long answers are packed for who accepts it`() async throws {
+    @Test func `long answers are compressed if the client accepts it`() async throws {
         try await StubbedServer.with { server in
             let path = server.path("echo", query: server.api)
             let text = Array(String(repeating: "Södermalm ", count: 500).utf8)
@@ -135,7 +135,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `too many requests of an address are put off`() async throws {
+    @Test func `too many requests of one address are throttled`() async throws {
         var limits = ServerLimits()
         (limits.requestsPerSecond, limits.burst) = (0.001, 3)
         try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
@@ -156,7 +156,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `a rate lets pass what has rested, and forgets it`() {
+    @Test func `a rate admits requests again after a pause, and forgets old ones`() {
         let rate = RequestRate(perSecond: 2, burst: 4)
         for _ in 0..<4 { #expect(rate.wait(for: "a", at: 100) == nil) }
         #expect(rate.wait(for: "a", at: 100) == 0.5)

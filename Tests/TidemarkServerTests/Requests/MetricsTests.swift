@@ -21,7 +21,7 @@ import TidemarkCloud
         }
     }
 
-    @Test func `notifications that there is no room for are counted`() async {
+    @Test func `notifications without room are counted`() async {
         let metrics = ServerMetrics()
         var limits = NotificationMailbox.Limits()
         limits.framesOfBox = 2
@@ -39,7 +39,7 @@ import TidemarkCloud
     }
 
     @Test(arguments: ["Deployment/prometheus-rules.yaml", "Documentation/Guides/Cluster.md"])
-    func `each figure that an alert asks for is one that a server has`(_ file: String) throws {
+    func `a server has each figure that an alert uses`(_ file: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
         let text = try String(contentsOf: folder.appendingPathComponent(file).standardizedFileURL, encoding: .utf8)
         let told = ServerMetrics(hasDatabase: true).text(bodies: 0)
@@ -51,7 +51,7 @@ import TidemarkCloud
         }
     }
 
-    @Test func `who waits is counted for as long as they do`() throws {
+    @Test func `waiting clients are counted while they wait`() throws {
         let metrics = ServerMetrics()
         let room = LongPollLimiter(metrics: metrics)
         for _ in 0..<LongPollLimiter.waitsMost { try room.enter("anna") }

@@ -60,7 +60,7 @@ import Testing
         #expect(exporter.text() == "\(head)\(escaped)\n# HELP level Level.\n# TYPE level gauge\n")
     }
 
-    @Test func `values that come at once are all counted`() async {
+    @Test func `values that are added at the same time are all counted`() async {
         let exporter = PrometheusExporter([
             .init("sum", .counter, ""), .init("level", .gauge, ""), .init("time", .histogram(bounds: [1]), ""),
         ])

@@ -98,7 +98,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a device that says no system is welcome, and what others say is a short line`() async throws {
+    @Test func `a device need not name its system, and a long system name is truncated`() async throws {
         try await StubbedServer.with { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (said, device, system) in [
@@ -129,7 +129,7 @@ import TidemarkModel
         return try #require(Int(try await connection.closed().split(separator: " ")[1]))
     }
 
-    @Test func `a request without a Host, with two, or with one that can't be is refused`() async throws {
+    @Test func `a request with no Host, with two, or with an invalid one is refused`() async throws {
         try await StubbedServer.with { server in
             let line = "GET /openapi.json HTTP/1.1\r\n"
             for (hosts, expected) in [
@@ -148,7 +148,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `with a public URL, requests for other hosts are refused, and browsers are told to stay with TLS`() async throws {
+    @Test func `with a public URL, requests for other hosts are refused, and browsers are told to use TLS`() async throws {
         try await StubbedServer.with(publicURL: "https://Cloud.example.org") { server in
             for (host, expected) in [
                 ("cloud.example.org", 200), ("CLOUD.example.org:443", 200), ("cloud.example.org:80", 421),
@@ -168,7 +168,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an address behind a proxy is the last one, with or without a port`() async throws {
+    @Test func `the client's address behind a proxy is the last one in the header, with or without a port`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             for (text, shown) in [
                 ("203.0.113.9, 192.0.2.7:4711", "192.0.2.7"), ("[2001:db8::7]:4711", "2001:db8::7"),
@@ -199,7 +199,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `figures are shown at a port of their own, or to those who have the token`() async throws {
+    @Test func `figures are served at a port of their own, or with a token`() async throws {
         let found = Port()
         try await StubbedServer.with(metricsToken: "0123456789abcdef", metricsPort: 0, onMetrics: found.keep) { server in
             #expect(try await server.send(.GET, "/metrics").status == 401)
@@ -221,7 +221,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a connection that was answered before its request had come whole rests, and gives way`() async throws {
+    @Test func `a connection that was answered before the end of its request is idle, and is closed to make room`() async throws {
         var limits = ServerLimits()
         limits.connections = 2
         try await StubbedServer.with(limits: limits) { server in
@@ -241,7 +241,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `connections that rest give way when there is room for no more`() async throws {
+    @Test func `idle connections are closed if there is no room for more`() async throws {
         var limits = ServerLimits()
         limits.connections = 4
         try await StubbedServer.with(limits: limits) { server in

@@ -56,7 +56,7 @@ struct TestFactor {
             body: Array(try JSONSerialization.data(withJSONObject: members)))
     }
 
-    @Test func `a device is asked for a code once its password was right, and for a right one`() async throws {
+    @Test func `a device is asked for a code only after the right password`() async throws {
         try await with { server, anna in
             let asked = try await begin(server)
             #expect(asked.status == 401 && asked.code == "AUTHENTICATION_FAILED")
@@ -95,7 +95,7 @@ struct TestFactor {
         }
     }
 
-    @Test func `codes are limited as passwords are`() async throws {
+    @Test func `attempts with codes are limited like those with passwords`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
         @Sendable func attempts(_ server: StubbedServer, _ account: String) async throws {
@@ -158,7 +158,7 @@ struct TestFactor {
         return String(html[start.upperBound...].prefix { $0 != "\"" })
     }
 
-    @Test func `a web app's page asks for the code, and keeps what was typed besides the password`() async throws {
+    @Test func `a web app's page asks for the code, and keeps typed values except the password`() async throws {
         try await with { server, anna in
             let answer = try await server.send(.POST, server.path("records/query", database: "private", query: server.api))
             let address = try #require(answer.json["redirectURL"] as? String).dropFirst("http://127.0.0.1:\(server.port)".count)

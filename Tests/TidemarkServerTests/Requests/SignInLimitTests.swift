@@ -35,7 +35,7 @@ import TidemarkModel
         try await check.run(.init { rates })
     }
 
-    @Test func `an account is counted by the address that attempts come from`() async throws {
+    @Test func `attempts to an account are counted by address`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<3 { #expect(try await limits.wait(for: "anna", from: "a", at: 0) == nil) }
         #expect(try await limits.wait(for: "anna", from: "a", at: 0) == 20)
@@ -45,14 +45,14 @@ import TidemarkModel
         #expect(try await SignInLimits(perMinute: 0).wait(for: "anna", from: "a", at: 0) == nil)
     }
 
-    @Test func `an address tries five accounts' worth, whatever the accounts`() async throws {
+    @Test func `an address may make five times an account's attempts, for any accounts`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for number in 0..<15 { #expect(try await limits.wait(for: "\(number)", from: "a", at: 0) == nil) }
         #expect(try await limits.wait(for: "15", from: "a", at: 0) == 4)
         #expect(try await limits.wait(for: "15", from: "b", at: 0) == nil)
     }
 
-    @Test func `an account that many attempts come to is crowded for as long as they come`() async throws {
+    @Test func `an account with many attempts is crowded while they come`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<15 { #expect(try await !limits.isCrowded("anna", at: 0)) }
         #expect(try await limits.isCrowded("anna", at: 0))
@@ -62,7 +62,7 @@ import TidemarkModel
         for _ in 0..<1000 { #expect(try await !none.isCrowded("anna", at: 0)) }
     }
 
-    @Test func `ten attempts to an account wait at once, and one more takes the place of another, and its time`() async {
+    @Test func `ten attempts to an account wait at once, and one more replaces another at its time`() async {
         let limits = SignInLimits(perMinute: 3, choice: { count in count - 3 })
         let places = (0..<10).map { limits.hold("anna", from: "\($0)", at: Double($0) / 8) }
         #expect(places.map(\.wait) == [Double](repeating: 5, count: 10))
@@ -81,7 +81,7 @@ import TidemarkModel
         #expect(limits.hold("anna", from: "12", at: 6.5).wait == 5)
     }
 
-    @Test func `an address has one place, which its next attempt takes`() async {
+    @Test func `an address has one waiting attempt, which its next attempt replaces`() async {
         let limits = SignInLimits(perMinute: 3)
         let first = limits.hold("anna", from: "a", at: 0)
         let other = limits.hold("anna", from: "b", at: 0)
@@ -99,7 +99,7 @@ import TidemarkModel
         await other.untilTaken()
     }
 
-    @Test func `of those who wait each may have to go`() {
+    @Test func `any of the waiting attempts may be replaced`() {
         let limits = SignInLimits(perMinute: 3)
         // By their turns, places are told apart.
         for number in 0..<10 { _ = limits.hold("anna", from: "\(number)", at: Double(number) / 4) }
@@ -108,7 +108,7 @@ import TidemarkModel
         #expect(taken == Set((0..<10).map { 1 + Double($0) / 4 }))
     }
 
-    @Test func `who loses the place is told to try again, and who has it goes on`() async throws {
+    @Test func `a replaced attempt is told to try again, and the one that replaces it goes on`() async throws {
         let (scratch, access, cloud) = try await self.cloud()
         defer { withExtendedLifetime(scratch) {} }
         let (pauses, limits) = (Pauses(), SignInLimits(perMinute: 1, choice: { _ in 0 }))
@@ -181,7 +181,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `whoever is put off is told for how long, and others go on`() async throws {
+    @Test func `a throttled client is told how long to wait, and others go on`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 1
         try await StubbedServer.with(limits: limits, trustsProxy: true, signInTime: StubbedServer.stoppedTime) { server in
@@ -202,7 +202,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a session has the name that the device gives, or else its user agent`() async throws {
+    @Test func `a session is named by the device, or else by its user agent`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (member, device) in [(",\"device\":\"Annas Laptop\"", "Annas Laptop"), ("", "journal/1.0")] {
@@ -217,7 +217,7 @@ import TidemarkModel
             #expect(try await server.send(.POST, path, body: Array(wrong.utf8)).status == 400)
         }
     }
-    @Test func `a request that somebody signed in sends is noted as a use of the session, with its address`() async throws {
+    @Test func `a request with a session is recorded as its use, with the address`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             // Of two hours ago: within one hour no other use is noted.
             let earlier = try CredentialStore(

@@ -58,7 +58,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a popup posts the token to whom it is registered for`() async throws {
+    @Test func `a popup posts the token to the registered origin`() async throws {
         try await StubbedServer.with(callback: .popup(origin: "https://journal.example.org")) { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let done = try await send(server, ["form": sealed, "email": "anna@example.org", "password": "correct horse"])
@@ -103,7 +103,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what somebody typed comes back as text`() async throws {
+    @Test func `typed text comes back escaped`() async throws {
         try await StubbedServer.with { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let answer = try await send(server, ["form": sealed, "email": "\"><script>x</script>", "password": "wrong horse"])
@@ -112,7 +112,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts are limited, on the page and of devices together`() async throws {
+    @Test func `attempts on the page and of devices are limited together`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
         // Time stands still: with three a minute, an attempt is free again after 20 seconds.

@@ -27,7 +27,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a sweep tells what went and what went wrong, and the next one comes all the same`() async {
+    @Test func `a sweep reports removals and errors, and the next sweep runs all the same`() async {
         struct Broken: Error {}
         let (metrics, log) = (ServerMetrics(), StubbedServer.Log())
         let logger = Logger(label: "test") { _ in
@@ -56,7 +56,7 @@ import TidemarkModel
         #expect(lines.count == 2 && lines.last?.contains("container a: damaged") == true)
     }
 
-    @Test func `a server that listens sweeps what it serves`() async throws {
+    @Test func `a running server sweeps the containers that it serves`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
@@ -86,7 +86,7 @@ import TidemarkModel
     }
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
-    func `a server that is too old for its database removes nothing`() async throws {
+    func `a server that is older than its database removes nothing`() async throws {
         let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
         try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)
         let name = try postgres.makeDatabase()
