@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: who starts a server wrongly is told how it is done, in the words that were typed. Method: the tool and the server's own program, with
-/// options that can't be.
+/// Goal: a person who starts a server wrongly learns how to do it, in the words that were typed. Method: the tool and the
+/// server's own program, with impossible options.
 @Suite(.timeLimit(.minutes(30))) struct ServeCommandTests {
     private func ways() throws -> [(Tool, [String], String)] {
         [(try Tool(), ["serve"], "tidemark serve"), (try Tool(named: "tidemark-server"), [], "tidemark-server")]
@@ -50,7 +50,7 @@ import Testing
             ["--body-size", "500000000"], ["--bodies-size", "20000000"], ["--bodies-size", "1000000000"],
             ["--bodies-size-of-address", "900000000"], ["--connections", "1"], ["--connections-of-address", "0"],
         ] {
-            // What is missing is the cloud.
+            // Only the cloud is missing.
             let result = try await tool.run(place + options)
             #expect(result.status == 66, "\(options): \(result.errors)")
         }
@@ -74,7 +74,7 @@ import Testing
         }
         let variable = try await tool.run(["--data", "/x"], environment: ["TIDEMARK_ASSET_READS": "direct"])
         #expect(variable.status == 64 && variable.errors.contains("TIDEMARK_ASSET_READS is wrong:"), "\(variable.errors)")
-        // What is missing is the database.
+        // Only the database is missing.
         let endpoints = ["--s3-endpoint", "http://10.0.0.5:8333", "--s3-public-endpoint", "https://s3.example.org"]
         let right = try await tool.run(bucket + signed + secure + endpoints)
         #expect(right.status == 69 && right.errors.contains("127.0.0.1:1"), "\(right.errors)")
@@ -100,7 +100,7 @@ import Testing
               log-level =  error
             trust-proxy = yes
             """, to: "server.conf")
-        /// The directory that the server has looked for.
+        /// The directory that the server's message names.
         func directory(_ options: [String], _ environment: [String: String] = [:]) async throws -> String {
             let result = try await tool.run(options, environment: environment)
             #expect(result.status == 66, "\(result.errors)")
@@ -164,7 +164,7 @@ import Testing
             (place + provider + ["--identity-ca", secret.path], 64, "no certificate in PEM"),
             (place + provider + ["--identity-name", ""], 64, "1 to 100 bytes"),
             (place + provider + ["--identity-client-secret", "geheim"], 64, "--identity-client-secret"),
-            // What is missing is the cloud.
+            // Only the cloud is missing.
             (place + provider + ["--identity-client-secret-file", secret.path, "--identity-sign-up"], 66, "has no cloud"),
         ]
         for (options, status, reason) in wrong {

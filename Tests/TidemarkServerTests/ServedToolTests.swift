@@ -76,7 +76,7 @@ import TidemarkIdentity
         let file = path("anna") + "/cloud-session"
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
-        // One that was there before stays when somebody else can't sign in.
+        // The session that was there before stays if another account fails to sign in.
         let before = try Data(contentsOf: URL(fileURLWithPath: file))
         try await signIn("anna", as: "ben@example.org", password: "wrong password", status: 77)
         #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == before)
@@ -108,7 +108,7 @@ import TidemarkIdentity
             shown.append(id)
         }
         #expect(shown.count == 2 && Set(shown) == Set(listed))
-        // The next sign-in begins another session, and whoever is signed out has none.
+        // The next sign-in begins another session, and a container that is signed out has none.
         try await signIn("anna")
         let renewed = try await run("account", "status", path("anna"), "--json").json()
         let next = try #require(renewed["session"] as? String)
@@ -129,7 +129,7 @@ import TidemarkIdentity
             "account", "sign-in", path("other"), "--cloud", data, "--email", "anna@example.org", "--device-name", "x", status: 64)
         let found = try await run("admin", "session", "list", "--data", data, "--json").json()
         #expect(found["device"] as? String == "Anna's laptop")
-        // Those of pages are ended in the same way.
+        // Sessions of pages are ended in the same way.
         let anna = try #require(try await served.fixture.id("anna@example.org"))
         _ = try await served.access.signInToPages(Self.password, account: anna, device: "Browser/1.0", address: "", as: "anna")
         let lines = try await run("admin", "session", "list", "--data", data, "--json").output.split(separator: "\n")
@@ -163,7 +163,7 @@ import TidemarkIdentity
         try await run("admin", "account", "remove", "ben@example.org", "--with-data", "--yes", "--data", data)
         let refused = try await run("sync", path("ben"), status: 69)
         #expect(refused.errors.contains("has ended: the account of the session does not exist any more"), "\(refused.errors)")
-        // To sign in says no more than for any address.
+        // The sign-in says no more than for an unknown address.
         let unknown = try await signIn("ben", as: "ben@example.org", status: 77)
         #expect(!unknown.errors.contains("does not exist") && unknown.errors.contains("whether the account was deleted"))
     }
@@ -200,14 +200,14 @@ import TidemarkIdentity
         try await run("account", "sign-out", path("anna"))
         #expect(try await served.access.sessions().isEmpty)
         #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
-        // By it the device is known when somebody signs in again.
+        // The file by which the device is known at the next sign-in stays.
         #expect(FileManager.default.fileExists(atPath: path("anna") + "/cloud-session-device"))
         try await run("sync", path("anna"), status: 69)
     }
 
     @Test func `an unreachable server is reported, and nothing is lost`() async throws {
         try await signIn("anna")
-        // Its address is another by now.
+        // The server has another address now.
         let dead = try StubServer { _, _ in .broken }.port
         let file = scratch["anna.tidemark/cloud-session"]
         let session = try String(contentsOf: file, encoding: .utf8)
@@ -260,7 +260,7 @@ import TidemarkIdentity
         #expect(try await served.access.sessions().isEmpty)
 
         _ = try await signIn("anna", ["--code-stdin"], input: TestFactor.code() + "\n")
-        // A session that is there needs no code.
+        // An existing session needs no code.
         try await run("sync", path("anna"))
         let file = try scratch.write(TestFactor.recovery + "\n", to: "code")
         _ = try await signIn("phone", ["--code-file", file.path])

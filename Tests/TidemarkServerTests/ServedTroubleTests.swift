@@ -6,8 +6,8 @@ import TidemarkHTTP
 import TidemarkIdentity
 import TidemarkModel
 
-/// Goal: what goes wrong with a server is told at once, by its place, with what helps, and with the right exit code. Method: the tool as a
-/// process, a server of the test's own, and addresses where there is none.
+/// Goal: a problem with a server is reported at once, with its address, the remedy and the right exit code. Method: the tool as a
+/// process, a server of the test's own, and addresses without a server.
 @Suite(.timeLimit(.minutes(30))) struct ServedTroubleTests {
     private let scratch: Scratch
     private let served: ServedCloudSubject
@@ -46,7 +46,7 @@ import TidemarkModel
     }
 
     @Test func `the tool tries an unreachable server again, says so beside the progress, and exits with 75`() async throws {
-        // Nobody else gets it when the stub has gone.
+        // No other socket gets the port when the stub has gone.
         let port = try ReservedPort()
         var stub: StubServer? = try StubServer(at: port) { request, _ in
             request.line.hasSuffix("/session")
@@ -59,7 +59,7 @@ import TidemarkModel
             ["account", "sign-in", container, "--server", address, "--email", "anna@example.org", "--password-stdin"],
             input: input)
         #expect(signedIn.status == 0, "\(signedIn.errors)")
-        // It ends when nobody has it any more, a moment after the last connection.
+        // The stub ends with its last reference, a moment after the last connection.
         let isGone = { [weak stub] in stub == nil }
         stub = nil
         while !isGone() { await Task.yield() }
@@ -112,7 +112,7 @@ import TidemarkModel
         let other = try await signIn(as: "ben@example.org", status: 75)
         #expect(other.errors.contains("another process synchronises"))
         #expect(try await served.access.sessions().count == 1)
-        // Whoever goes on has the new session: what is saved here goes out.
+        // The running synchronisation has the new session: it sends what is saved here.
         try await run("records", "set", container, "senja", "--type", "Destination", "caption=Senja")
         var lines: [String] = []
         while let line = await watching.line() {

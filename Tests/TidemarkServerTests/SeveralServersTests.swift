@@ -35,7 +35,7 @@ struct SeveralServersTests {
         }
         #expect(try Set(files.map { try Data(contentsOf: folder.appendingPathComponent($0)) }) == pictures)
 
-        // A bucket that refuses a command is no bucket without the contents.
+        // A bucket that refuses a command is reported, not treated as one without contents.
         let wrong = ["AWS_SECRET_ACCESS_KEY": "wrong"]
         let refused = try await place.runAdmin("verify", environment: wrong)
         #expect(refused.status == 75 && refused.errors.contains("refuses the keys"), "\(refused.status) \(refused.errors)")
@@ -44,7 +44,7 @@ struct SeveralServersTests {
         let unexported = try await place.runAdmin(
             "account", "export", "anna@example.org", "--to", half.path, environment: wrong)
         #expect(unexported.status == 75 && unexported.errors.contains("refuses the keys"), "\(unexported.errors)")
-        // A part of it could be taken for all.
+        // A partial file could be taken for the whole.
         #expect(!FileManager.default.fileExists(atPath: half.path))
     }
 
@@ -112,7 +112,7 @@ struct SeveralServersTests {
             #expect(!result.errors.contains("secret") && !result.errors.contains("SQLSTATE"))
             #expect(!result.errors.contains("Is the server running"))
         }
-        // The variable that is there is not the wrong one.
+        // The message does not blame the variable that is set.
         let half = try await tool.run(["--port", "0"], environment: ["TIDEMARK_DATABASE": address])
         #expect(
             half.status == 64 && half.errors.contains("--assets is missing") && !half.errors.contains("is wrong"),
@@ -185,7 +185,7 @@ struct SeveralServersTests {
         let (address, port) = (postgres.address(try postgres.makeDatabase()), scratch["port"])
         let bucket = ["--database", address, "--assets", "s3://journal", "--s3-endpoint", "http://127.0.0.1:1"]
         let keys = ["AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "secret"]
-        // Accounts are administered without it, too, and without its keys.
+        // Accounts can be administered without the bucket and without its keys.
         let tool = try Tool()
         #expect(try await tool.run(["admin", "container", "add", "journal"] + bucket).status == 0)
         #expect(try await tool.run(["admin", "account", "add", "anna@example.org", "--no-password"] + bucket).status == 0)
@@ -238,9 +238,9 @@ struct SeveralServersTests {
         let marker = try Data(contentsOf: assets.appendingPathComponent(".tidemark-assets"))
         try FileManager.default.removeItem(at: assets)
         try await becomes("the place of the assets can't be reached or used")
-        // Records go on.
+        // Records are still served.
         #expect(try await text("/ready?without=assets") == "ready\n")
-        // An empty directory in its place is not the database's, until it has the file that ties both.
+        // An empty directory in the same place does not belong to the database until it has the identifying file.
         try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
         try await Task.sleep(for: .seconds(2))
         try await becomes("the place of the assets can't be reached or used")

@@ -8,9 +8,9 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: who signs in beside a process that synchronises mends what that process waits for, and changes nothing that it would not see; and
-/// what is no cloud's answer ends every command alike. Method: the tool as a process, what synchronises in the test's own, and servers that
-/// answer what the test wants.
+/// Goal: a sign-in beside a process that synchronises mends what that process waits for, and changes nothing behind its back; an
+/// answer that is not from a cloud ends every command in the same way. Method: the tool as a process, a synchronisation in the
+/// test's own, and servers that answer what the test wants.
 @Suite(.timeLimit(.minutes(30))) struct SignInBesideTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -90,7 +90,7 @@ import TidemarkSync
         let (store, file) = (try RecordStore(container: directory), SessionFile(at: directory.session))
         let before = try #require(try file.session())
         let bens = try CloudSession(cloud: before.cloud, userRecordName: "_ben", token: "of-ben")
-        // Ben synchronises.
+        // Ben's account synchronises now.
         let lock = try SyncLock(directory)
         arrival.withLock {
             $0 = {
@@ -114,7 +114,7 @@ import TidemarkSync
         #expect(refused.errors.contains("end that before another account"))
         #expect(try file.session() == bens)
         #expect(try StoreReader(container: directory).accountSettings().email == "ben@example.org")
-        // What was made for it has ended, and Ben's has not.
+        // The session that was begun for the refused sign-in is ended, and Ben's is not.
         let ended = stub.requests.filter { $0.line.hasSuffix("/session/end") }
         #expect(ended.map { $0.header("Authorization") } == ["Bearer of-anna"])
         lock.release()

@@ -59,7 +59,7 @@ struct SubscriptionStorageTests {
         try await check.run(.init { mailboxes.mailbox($0) })
     }
 
-    /// Two servers of one directory don't share notifications: here both are one.
+    /// Two servers of one directory don't share notifications: here both are one mailbox.
     private final class LockedMailbox: Sendable {
         private let made = LockedValue<NotificationMailbox?>(nil)
 

@@ -5,7 +5,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
-/// Goal: whoever runs a cloud parts an account from an identity provider, and is told what is left. Method: the tool, and the credentials before and after.
+/// Goal: an operator disconnects an account from an identity provider, and learns which ways to sign in are left. Method: the
+/// tool, and the credentials before and after.
 @Suite(.timeLimit(.minutes(30))) struct AccountIdentitiesTests {
     private let scratch: Scratch
     private let tool: Tool

@@ -3,8 +3,8 @@ import TestServers
 import TestSupport
 import Testing
 
-/// Goal: whoever administers a cloud does so in the same way wherever it is stored. Method: each command once over a directory and once over a
-/// database, by the built tool; what both say is compared, without identifiers and times.
+/// Goal: an operator administers a cloud in the same way wherever it is stored. Method: each command once over a directory and
+/// once over a database, by the built tool; the outputs are compared, without identifiers and times.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct AdminPlacesTests {
     private let scratch: Scratch
@@ -22,14 +22,14 @@ struct AdminPlacesTests {
         ]
     }
 
-    /// A text without what differs from run to run.
+    /// A text without the parts that differ from run to run.
     private func compared(_ text: String) -> String {
         var text = text
         for pattern in [
             #"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}"#, #"[0-9a-f]{16,}"#,
-            // A time has as many decimals as it needs, and blanks behind it in a column.
+            // A time has a varying number of decimals, with blanks behind it in a column.
             #"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z? *"#,
-            // Tokens, change tags, and times of records in what was before and after a change.
+            // Tokens, change tags, and times of records in the values before and after a change.
             #"cloudkit\.zoneshare/[0-9a-f]+…"#, #"[A-Za-z0-9_-]{40,}"#, #"[A-Za-z0-9_-]{22}"#, #"\d{13,}"#,
             // A directory names the file of a content, a database its digest and its owner.
             #"the content of [^"\n]*? is missing"#,
@@ -63,7 +63,7 @@ struct AdminPlacesTests {
         return try #require(object?[member] as? String, "\(line)")
     }
 
-    /// The files of an exported account, without what differs from run to run; empty where there is no such folder.
+    /// The files of an exported account, without the parts that differ from run to run; empty if there is no such folder.
     private func archive(_ folder: URL) throws -> String {
         guard FileManager.default.fileExists(atPath: folder.path) else { return "" }
         return try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted().map { path in
@@ -74,9 +74,9 @@ struct AdminPlacesTests {
         }.joined(separator: "\n")
     }
 
-    /// Runs all steps over a place, and returns what each command has said.
+    /// Runs all steps over a place, and returns the output of each command.
     ///
-    /// - Parameter name: Names the folders of exports.
+    /// - Parameter name: The name for the folders of exports.
     private func runSteps(over place: AdministeredPlace, _ name: String, password: URL) async throws -> [String] {
         var (said, answers): ([String], [String: String]) = ([], [:])
         for (index, step) in AdminStep.all.enumerated() {
@@ -92,7 +92,7 @@ struct AdminPlacesTests {
             answers[words] = result.output
             var output = result.output
             if words.contains("@export") {
-                // Times have as many decimals as they need.
+                // Times have a varying number of decimals.
                 output = output.replacing(export.path, with: "folder")
                     .replacing(#/"bytes":\d+|[\d.]+ (?:bytes|kB)/#, with: "bytes")
                 output += try archive(export)
@@ -146,7 +146,7 @@ struct AdminPlacesTests {
         let commandName: String
         let subcommands: [CommandHelp]?
 
-        /// The commands below this one that have no subcommands, each by its words.
+        /// The commands below this one that have no subcommands, each as its words.
         func leaves(behind path: [String] = []) -> [String] {
             // The parser adds the command that shows help.
             (subcommands ?? []).filter { $0.commandName != "help" }.flatMap { command in
@@ -240,7 +240,7 @@ struct AdminPlacesTests {
             try await expectRefusal(["admin", "move", "--from", cloud, "--to", wrong] + assets)
             try await expectRefusal(["admin", "move", "--from", wrong, "--to", scratch["new"].path] + assets)
         }
-        // Nothing is made, and the cloud that was to be moved is as it was.
+        // No cloud is made, and the cloud that was to be moved is as it was.
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
         #expect(try await run("container list", database, input: nil).status == 66)
         #expect(try await run("container list", places[0].options, input: nil).output == "journal\n")

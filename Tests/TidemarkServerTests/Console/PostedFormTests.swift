@@ -3,8 +3,8 @@ import Testing
 
 @testable import TidemarkServer
 
-/// Goal: a form has the values that a browser has put in, whichever way it posts them, and what is no form has none. Method: bodies as browsers make them,
-/// and broken ones.
+/// Goal: a form has the values that a browser sends, in any encoding of forms, and a malformed body has none. Method: bodies as
+/// browsers make them, and broken ones.
 @Suite(.timeLimit(.minutes(30))) struct PostedFormTests {
     private static let type = "multipart/form-data; boundary=----WebKitFormBoundaryAbC123"
 
@@ -43,7 +43,7 @@ import Testing
         #expect(PostedForm(whole, contentType: Self.type, most: 1).values == ["a": "1"])
         #expect(PostedForm(whole, contentType: "multipart/form-data", most: 100).values.isEmpty)
         #expect(PostedForm(whole, contentType: "multipart/form-data; boundary=other", most: 100).values.isEmpty)
-        // A part without an end is none.
+        // A part without an end does not count.
         let cut = parts([(#"name="a""#, Array("1".utf8)), (#"name="b""#, Array("2".utf8))], isEnded: false)
         #expect(PostedForm(cut, contentType: Self.type, most: 100).values == ["a": "1"])
         for length in 0..<whole.count { _ = PostedForm(Array(whole.prefix(length)), contentType: Self.type, most: 100) }

@@ -4,7 +4,7 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: the console's figures are those of the last hour, day and week. Method: a clock that is set by hand.
+/// Goal: the console's figures are those of the last hour, day and week. Method: a clock that the test sets.
 @Suite(.timeLimit(.minutes(30))) struct RequestHistoryTests {
     private static let start: Int64 = 1_800_000_000_000_000
 

@@ -9,7 +9,8 @@ import TidemarkModel
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: what the console answers comes to a browser as it is, and to no page of others. Method: requests over a connection, as browsers send them.
+/// Goal: an answer of the console reaches a browser unchanged, and pages of other origins can't read it. Method: requests over a
+/// connection, as browsers send them.
 @Suite(.timeLimit(.minutes(30))) struct ServedConsoleTests {
     private func signIn(_ server: StubbedServer, _ password: String = "correct horse") async throws -> StubbedServer.Answer {
         let body = "email=anna%40example.org&password=\(PercentCoding.encoded(password))"
@@ -72,7 +73,7 @@ import TidemarkModel
             }
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             headers.add(name: "Cookie", value: String(cookie.prefix { $0 != ";" }))
-            // It is read, and refused for the token that it lacks.
+            // The form is read, and refused because its token is missing.
             #expect(try await server.send(.POST, "/console/record", headers: headers, body: body).status == 403)
             #expect(try await server.send(.POST, "/console/sign-out", headers: headers, body: body).status == 413)
         }

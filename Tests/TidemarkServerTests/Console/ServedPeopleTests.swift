@@ -11,8 +11,8 @@ import TidemarkModel
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: what the pages of people answer comes to a browser as it is, over a directory and over PostgreSQL. Method: requests over a connection, and one
-/// flow over each storage.
+/// Goal: the pages of people reach a browser unchanged, over a directory and over PostgreSQL. Method: requests over a connection,
+/// and one flow over each storage.
 @Suite(.timeLimit(.minutes(30))) struct ServedPeopleTests {
     private static let container = "iCloud.org.example.journal"
     private static let form: HTTPHeaders = ["Content-Type": "application/x-www-form-urlencoded"]
@@ -41,7 +41,7 @@ import TidemarkModel
             #expect(archive.status == 200 && archive.headers.first(name: "Content-Type") == "application/x-tar")
             #expect(archive.body.count % 512 == 0 && String(decoding: archive.body, as: UTF8.self).contains("anna@example.org"))
             #expect(!server.logged.contains("correct horse") && !server.logged.contains(token))
-            // The cookie is none of the protocol's, nor of the console's.
+            // The cookie opens neither the protocol nor the console.
             #expect(try await server.send(.GET, "/console", headers: headers).status == 303)
         }
     }
@@ -65,14 +65,14 @@ import TidemarkModel
             let text = try await page()
             #expect(text.contains("What is shared in iCloud.org.example.other (production) can&#39;t be read now."))
             #expect(text.contains("What you have in iCloud.org.example.other can&#39;t be read now"))
-            // Where the file is, is for the log alone.
+            // Only the log names the file.
             #expect(!text.contains("records.sqlite") && !text.contains(server.directory.path))
             let logged = lines()
             #expect(logged.count == 2, "\(logged)")
             for (part, line) in zip(["shares", "usage"], logged) {
                 #expect(line.contains(" level=error ") && line.contains(" part=\(part)"), "\(line)")
                 #expect(line.contains(" container=iCloud.org.example.other environment=production error=\""), "\(line)")
-                // Whose page it was, it does not say.
+                // The log does not name the account of the page.
                 #expect(!line.contains("anna@example.org"))
             }
         }

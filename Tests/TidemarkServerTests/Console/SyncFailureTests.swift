@@ -11,8 +11,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: what devices are refused is kept beside the requests, with its account, in bounds, and read back by whatever process. Method: a
-/// writer whose rests the test ends, and a server over a connection, whose storage is read by another opening.
+/// Goal: requests of devices that are refused are stored with their accounts, without delaying requests, within limits, and any
+/// process can read them. Method: a writer whose pauses the test ends, and a server over a connection, whose storage another
+/// opening reads.
 @Suite(.timeLimit(.minutes(30))) struct SyncFailureTests {
     private static let container = StubbedServer.container
 
@@ -22,7 +23,7 @@ import TidemarkModel
             scope: .private, record: record, code: "BAD_REQUEST", reason: "why")
     }
 
-    /// What a writer has written, a list for each write, and what was logged.
+    /// What a writer has written, as a list for each write, and what was logged.
     private final class Written: Sendable {
         private let writes = LockedValue<[[SyncFailure]]>([])
         private let lines = LockedValue<[String]>([])
@@ -65,9 +66,9 @@ import TidemarkModel
         #expect(writes[0].count == SyncFailureLimits.ofNobody + SyncFailureLimits.ofAccounts)
         let same = try #require(writes[0].first { $0.record == "same" })
         #expect(same.count == 50 && same.firstAt == 1 && same.at == 50)
-        // 20 of nobody; of accounts 30, and one for the first.
+        // 20 without an account are dropped; of accounts 30, and one more for the first account.
         #expect(written.log.contains("dropped=51"))
-        // It begins again with the next, and rests before each write.
+        // The next failure is written again, after a pause.
         writer.record([Self.failure("later")])
         await writer.finish()
         #expect(written.all.last?.map(\.record) == ["later"])
@@ -102,7 +103,7 @@ import TidemarkModel
         }
         writer.record((0..<SyncFailureLimits.ofSignIns + 9).map { signIn("a\($0)") })
         writer.record((0..<SyncFailureLimits.ofNobody).map { Self.failure("n\($0)", of: "") })
-        // Nor do they count among those of accounts.
+        // They don't count among those of accounts either.
         writer.record((0..<SyncFailureLimits.ofAccounts).map { Self.failure("r\($0)", of: "a\($0 % 20)") })
         await writer.finish()
         let rows = try #require(written.all.first)
@@ -223,12 +224,12 @@ import TidemarkModel
             _ = try await server.access.endSessions(of: anna.id)
             let changes = server.path("changes/database", database: "private")
             #expect(try await server.send(.POST, changes, headers: bearer).status == 401)
-            // The session is not of these: who has its token can name any container.
+            // The session is not in these containers: a client with its token could name any container.
             for container in ["iCloud.org.example.other", "nowhere"] {
                 let path = changes.replacing(Self.container, with: container)
                 #expect(try await server.send(.POST, path, headers: bearer).status == 401)
             }
-            // A device that signs in anew ends the session that has ended.
+            // A device that signs in again ends the session that has ended.
             #expect(try await server.send(.POST, "\(signIn)/end", headers: bearer).status == 401)
             var altered = Array(token)
             altered[20] = altered[20] == "A" ? "B" : "A"
@@ -242,14 +243,14 @@ import TidemarkModel
             #expect(found.count == 6, "\(found)")
             let records = found.filter { $0.operation == "records.modify" }.sorted { $0.record < $1.record }
             #expect(records.map { "\($0.recordType):\($0.record) \($0.zone) \($0.count)" } == ["Trip:p1 Z 2", "Trip:p2 Z 2"])
-            // Which field it was, and the session of the device.
+            // The field, and the session of the device.
             #expect(records.map { "\($0.field) \($0.fieldType)" } == ["note string", " "])
             #expect(records.allSatisfy { $0.sender.count == 32 } && Set(records.map(\.sender)).count == 1)
             #expect(records.allSatisfy { $0.account == anna.id && $0.scope == .private && $0.environment == "development" })
             let sessions = found.filter { $0.operation == "changes.database" && !$0.account.isEmpty }
             #expect(sessions.map(\.sender) == [records.first?.sender])
             #expect(sessions.map(\.account) == [anna.id] && sessions.first?.reason == SessionFailure.revoked.reason)
-            // What was altered leads to nobody, whatever session it names; so does a session elsewhere.
+            // An altered token names no account, whatever session it contains; nor does a session of another container.
             #expect(found.count { $0.operation == "changes.database" && $0.account.isEmpty } == 3)
             let log = server.logged
             let parts = log.split(separator: "\n").filter { $0.contains("message=refused") }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import TidemarkMail
 
-/// Goal: letters reach a mail server as they are, over a connection that nobody reads along, and what goes wrong is said. Method: a mail server of
+/// Goal: letters reach a mail server unchanged, over an encrypted connection, and failures are reported. Method: a mail server of
 /// the tests, over real sockets, with and without TLS.
 @Suite(.timeLimit(.minutes(30))) struct MailSenderTests {
     private static let letter = MailMessage(
@@ -75,7 +75,7 @@ import TidemarkMail
             #expect(!distrusted.description.contains("secret"))
             #expect(try await host.letters(1).count == 1)
         }
-        // Without TLS nothing is told to it.
+        // Without TLS the sender gives it no password.
         var manners = MailHost.Manners()
         manners.login = "cloud\0secret"
         let open = try await MailHost.started(manners)

@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: contents go up and come down as clients of CloudKit Web Services send and fetch them, and nobody gets at another's. Method: the real
-/// server, contents of several pieces.
+/// Goal: clients of CloudKit Web Services can upload and download contents, and no client gets another account's. Method: the
+/// real server, contents of several pieces.
 @Suite(.timeLimit(.minutes(30))) struct AssetProtocolTests {
     private static let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
 
@@ -100,7 +100,7 @@ import TidemarkModel
             "create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(read)}}}"#)
         #expect(stolen.text("serverErrorCode") == "BAD_REQUEST")
         #expect(stolen.text("reason")?.contains("bad upload receipt") == true)
-        // With the address that names it anew it goes.
+        // With an address for the new record the save succeeds.
         let given = try await client.post(
             "assets/rereference",
             #"{"zoneID":{"zoneName":"notes"},"assets":[{"recordName":"a","fieldName":"photo"},{"recordName":"z","fieldName":"photo"}]}"#
@@ -128,7 +128,7 @@ import TidemarkModel
         let refused = try await client.post("assets/rereference", question)
         #expect(refused.list("assets").first?.text("receipt") == nil)
         #expect(refused.list("assets").first?.text("reason")?.contains("is missing in the cloud") == true)
-        // A content that comes again is there for the record that has named it all the time.
+        // A content that is uploaded again is there for the record that named it all the time.
         _ = try await client.send(.POST, url: address(client, record: "b"), bytes)
         #expect(try await client.send(.GET, url: url).bytes == bytes)
         let given = try await client.post("assets/rereference", question)

@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: who subscribes hears of their own, costs no more than is allowed, and takes nothing from others. Method: the protocol against the
-/// real server; what depends on the moment, against the parts themselves.
+/// Goal: a subscriber is notified of its own records, within limits, and takes nothing from others. Method: the protocol against
+/// the real server; what depends on timing, against the parts themselves.
 @Suite(.timeLimit(.minutes(30))) struct PushTests {
     private let tokens = "/database/1/\(FaultyCloudFixture.container)/development/tokens"
 
@@ -89,7 +89,7 @@ import TidemarkModel
         let answers = try await withThrowingTaskGroup(of: ProtocolClient.Answer.self) { group in
             for _ in 0..<2 { group.addTask { try await anna.send(.GET, url: mailbox) } }
             let older = try await group.next()
-            // Nothing was saved yet: it can only have been ended by the other one.
+            // Nothing was saved yet, so only the new wait can have ended it.
             try await save("n1", anna)
             return [older, try await group.next()].compactMap { $0 }
         }
@@ -125,7 +125,7 @@ import TidemarkModel
             try await client.makeZone()
             _ = try await subscribe(client, [subscription()])
         }
-        // They are told in this order.
+        // The notifications are sent in this order.
         try await save("ben1", ben)
         try await save("anna1", anna)
         try await save("ben2", ben)
@@ -189,7 +189,7 @@ import TidemarkModel
         let served = try ServedCloud(at: fixture.directory, access: access)
         let anna = try #require(try await fixture.id("anna@example.org"))
         let ben = try #require(try await fixture.id("ben@example.org"))
-        // A cursor that means nothing is answered at once.
+        // An invalid cursor is answered at once.
         let waiting = try call(served, .private, account: anna, cursor: "x")
         for _ in 0..<LongPollLimiter.waitsMost { try served.waits.enter(anna) }
         let thrown = await #expect(throws: CloudError.self) { try await served.awaitChange(waiting) }
@@ -198,7 +198,7 @@ import TidemarkModel
         #expect(Refusal(error).name == "THROTTLED" && Refusal(error).status.code == 429)
         _ = try await served.awaitChange(try call(served, .private, account: ben, cursor: "x"))
         served.waits.leave(anna)
-        // Each leaves when it has ended.
+        // Each ended wait frees its place.
         for _ in 0..<3 { _ = try await served.awaitChange(waiting) }
     }
 
@@ -249,7 +249,7 @@ import TidemarkModel
         #expect(await mailbox.take(for: one) == frame(3))
         #expect(await mailbox.take(for: other) == frame(4))
         #expect(await mailbox.take(for: bens) == frame(6))
-        // There was no room for the fifth; now there is.
+        // There was no room for the fifth notification; now there is.
         await mailbox.put(frame(7), for: other)
         #expect(await mailbox.take(for: other) == frame(7))
     }

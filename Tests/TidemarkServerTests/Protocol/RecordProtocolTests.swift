@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: what the protocol leaves open is done as Documentation/Formats/http.md says, and clients' habits are understood. Method: requests as
-/// clients send them, to the real server.
+/// Goal: the server does what Documentation/Formats/http.md says where the protocol leaves it open, and understands clients'
+/// habits. Method: requests as clients send them, to the real server.
 @Suite(.timeLimit(.minutes(30))) struct RecordProtocolTests {
     private func client(_ account: String? = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
@@ -42,7 +42,7 @@ import TidemarkModel
         try await client.makeZone()
         let operations =
             #""operations":[{"operationType":"create","record":{"recordName":"a","recordType":"Note","fields":{}}},{"operationType":"update","record":{"recordName":"b","recordType":"Note","recordChangeTag":"1"}}]"#
-        // Without a word, a custom zone is atomic.
+        // By default a request to a custom zone is atomic.
         for atomic in ["", #""atomic":true,"#] {
             let answer = try await client.post("records/modify", #"{"zoneID":{"zoneName":"notes"},\#(atomic)\#(operations)}"#)
             #expect(answer.status == 200)
@@ -50,7 +50,7 @@ import TidemarkModel
         }
         let apart = try await client.post("records/modify", #"{"zoneID":{"zoneName":"notes"},"atomic":false,\#(operations)}"#)
         #expect(apart.list("records").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
-        // The default zone is not, and can't be.
+        // A request to the default zone is not atomic, and can't be.
         let usual = try await client.post("records/modify", "{\(operations)}")
         #expect(usual.list("records").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
         let refused = try await client.post("records/modify", "{\"atomic\":true,\(operations)}")
@@ -182,7 +182,7 @@ import TidemarkModel
         for _ in 0..<2 {
             #expect(try await client.of("public").post("users/lookup/email", "{\"users\":[\(list)]}").status == 200)
         }
-        // More than become free again while the test runs, however slow the machine is.
+        // More look-ups than become free again while the test runs, however slow the machine is.
         let refused = try await client.of("public").post("users/discover", "{\"lookupInfos\":[\(list)]}")
         #expect(refused.status == 429 && refused.object.text("serverErrorCode") == "THROTTLED")
         #expect(refused.headers.first(name: "Retry-After") != nil)

@@ -6,7 +6,7 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: people share by the protocol alone. Method: two accounts, section 8 of the protocol, against the real server.
+/// Goal: people can share by the protocol alone. Method: two accounts, section 8 of the protocol, against the real server.
 @Suite(.timeLimit(.minutes(30))) struct ShareProtocolTests {
     private func shared(
         _ more: String = ""
@@ -113,7 +113,7 @@ import TidemarkModel
         let fine = try await anna.modify(
             "create", record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n3"},"publicPermission":"NONE"}"#)
         #expect(fine.text("serverErrorCode") == nil)
-        // Who leaves deletes the share in their database; the owner ends it for all.
+        // A participant who deletes the share in their database leaves; the owner ends it for all.
         let guid = share.text("shortGUID") ?? ""
         let accepted = try await ben.of("public").post("records/accept", #"{"shortGUIDs":[{"value":"\#(guid)"}]}"#)
         let owner = accepted.list("results")[0].text("zoneID", "ownerRecordName") ?? ""
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(frame.text("aps", "alert") == "New note")
         #expect(frame.text("ck", "qry", "rid") == "x1" && frame.number("ck", "qry", "fo") == 1)
         #expect(frame.text("ck", "qry", "sid") == "s1" && frame.number("ck", "qry", "dbs") == 2)
-        // An update is none that was asked for, and a deletion is.
+        // The subscription does not ask for updates, but for deletions.
         try await anna.modify("forceUpdate", record: #"{"recordName":"x1","recordType":"Note","fields":{"t":{"value":"y"}}}"#)
         try await anna.modify("create", record: #"{"recordName":"p1","recordType":"Place"}"#)
         try await anna.modify("forceDelete", record: #"{"recordName":"x1"}"#)

@@ -8,7 +8,8 @@ import TidemarkWire
 
 @testable import TidemarkServer
 
-/// What one address may take of what there is for all, and what who watches over a server may ask.
+/// Goal: one address may hold a share of what there is for all, and monitoring has limits of its own. Method: counters as values,
+/// and a server over a connection.
 @Suite(.timeLimit(.minutes(30))) struct BodyBudgetTests {
     @Test func `each address may hold a share of the bytes of bodies`() {
         let budget = BodyBudget(limit: 100, share: 60)
@@ -65,7 +66,7 @@ import TidemarkWire
         private let state = LockedValue((looks: 0, isBroken: false, time: 0.0))
         private let parts = LockedValue([Missing.Part?]())
 
-        /// What was told to be missing, in order; `nil` for nothing.
+        /// The missing parts that were reported, in order; `nil` for nothing missing.
         var told: [Missing.Part?] { parts.withLock { $0 } }
         func note(_ missing: Missing?) { parts.withLock { $0.append(missing?.part) } }
 

@@ -14,8 +14,8 @@ import TidemarkWire
 @testable import TidemarkPostgres
 @testable import TidemarkServer
 
-/// Goal: clients are told no host, file or statement of the server, and its log has all. Method: operations that fail as storages do, and a
-/// built server whose database and assets go away while requests of many kinds come.
+/// Goal: clients learn no host, file or statement of the server, and its log has everything. Method: operations that fail as
+/// storages do, and a built server whose database and assets go away while requests of many kinds come.
 @Suite(.timeLimit(.minutes(30))) struct InternalReasonTests {
     private static let secret = "db7.internal:5432, /var/lib/tidemark: SELECT fields"
 
@@ -58,7 +58,7 @@ import TidemarkWire
                 let logged = String(server.logged.dropFirst(before))
                 #expect(logged.components(separatedBy: Self.secret).count == 2, "\(how): \(logged)")
             }
-            // What all items have failed by is logged once.
+            // A failure that is common to all items is logged once.
             let before = server.logged.count
             let answer = try await server.send(.POST, server.path("items", query: server.api))
             #expect(answer.text.components(separatedBy: "TRY_AGAIN_LATER").count == 4 && !answer.text.contains("internal"))

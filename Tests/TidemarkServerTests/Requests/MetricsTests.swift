@@ -6,7 +6,7 @@ import TidemarkCloud
 
 @testable import TidemarkServer
 
-/// What a server tells of what it refused, dropped and has waiting.
+/// Goal: the figures count what a server refused, dropped and has waiting.
 @Suite(.timeLimit(.minutes(30))) struct MetricsTests {
     private func has(_ metrics: ServerMetrics, _ line: String) -> Bool { metrics.text(bodies: 0).contains("\n\(line)\n") }
 
@@ -30,7 +30,7 @@ import TidemarkCloud
         )
         for byte: UInt8 in 1...2 { await mailbox.put([byte], for: box) }
         #expect(has(metrics, "tidemark_notifications_total 2") && has(metrics, "tidemark_notifications_dropped_total 0"))
-        // The oldest goes for each; one that fits nowhere goes itself.
+        // Each new one drops the oldest; one that is too large is dropped itself.
         for byte: UInt8 in 3...4 { await mailbox.put([byte], for: box) }
         await mailbox.put([UInt8](repeating: 5, count: 100_000), for: box)
         await mailbox.putBack([1], for: box)

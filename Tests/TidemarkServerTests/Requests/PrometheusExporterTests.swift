@@ -3,7 +3,7 @@ import Testing
 
 @testable import TidemarkServer
 
-/// The text of a server's figures, and the factory of metrics that writes it.
+/// Goal: the text of a server's figures is valid, and the factory of metrics counts each value.
 @Suite(.timeLimit(.minutes(30))) struct PrometheusExporterTests {
     @Test func `a server's figures have one text`() {
         let metrics = ServerMetrics()

@@ -88,7 +88,7 @@ import TidemarkModel
                 let answer = try await server.send(.POST, server.path("cloud/fails", query: "\(server.api)&code=\(code)"))
                 #expect(answer.status == status)
                 #expect(answer.code == name)
-                // What a storage's failure can say is for the log.
+                // A storage's reason is for the log.
                 let reason =
                     switch code {
                     case "zoneBusy": "others are using the zone; try again later"
@@ -143,7 +143,7 @@ import TidemarkModel
                     #expect(answer.headers.first(name: "Access-Control-Max-Age") != nil)
                 }
             }
-            // Any path has an answer, and who is refused may read why.
+            // Any path answers OPTIONS, so that a page may read why its request is refused.
             #expect(try await server.send(.OPTIONS, "/nowhere", headers: ["Origin": "https://a.example.org"]).status == 204)
             let refused = try await server.send(
                 .POST, server.path("records/query", query: "ckAPIToken=x"), headers: ["Origin": "https://a.example.org"])

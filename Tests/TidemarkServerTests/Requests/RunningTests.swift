@@ -10,9 +10,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// How a server runs, tells of itself, and ends.
+/// Goal: a server finishes its requests when it ends, reports its state, and logs without secrets.
 @Suite(.timeLimit(.minutes(30))) struct RunningTests {
-    /// Something that a test opens when it is time.
+    /// A gate that a test opens.
     private final class Gate: Sendable {
         private let stream: AsyncStream<Void>
         private let continuation: AsyncStream<Void>.Continuation
@@ -57,7 +57,7 @@ import TidemarkModel
             await server.shutDown()
             #expect(try await idle.closed().hasSuffix("ok\n"))
             #expect(try await waiting.text == "{\"waited\":true}")
-            // Whether the port is given up can't be told here: another server may have it by now.
+            // Whether the port is free can't be checked here: another server may have it by now.
             gate.open()
             let answer = try await running
             #expect(answer.status == 200)
@@ -94,7 +94,7 @@ import TidemarkModel
             #expect(try await eventually { handlers.running == 1 })
             try await leaving.close()
             #expect(try await eventually { handlers.running == 0 && server.server.metrics.requestsInFlight == 0 })
-            // The server may have closed it by now.
+            // The server may have closed the connection by now.
             try? await broken.close()
         }
     }
@@ -199,7 +199,7 @@ import TidemarkModel
                 let logger = Logger(label: "test") { _ in
                     LogfmtHandler(level: .info) { line in log.lines.withLock { $0.append(line) } }
                 }
-                // It ends where it can't listen.
+                // The second server ends because it can't listen.
                 let second = try CloudServer(ServerConfiguration(directory: directory, port: server.port), logger: logger)
                 await #expect(throws: ServerError.self) { try await second.run() }
                 let lines = log.lines.withLock { $0.joined() }

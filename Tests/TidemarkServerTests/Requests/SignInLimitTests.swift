@@ -9,8 +9,8 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: nobody guesses a password, and nobody keeps others from signing in. Method: attempts from many addresses, at times that are given, and
-/// waits that are only counted.
+/// Goal: passwords can't be guessed, and strangers can't keep others from signing in. Method: attempts from many addresses, at
+/// given times, and waits that are only counted.
 @Suite(.timeLimit(.minutes(30))) struct SignInLimitTests {
     private final class Pauses: Sendable {
         private let times = LockedValue<[Duration]>([])
@@ -39,7 +39,7 @@ import TidemarkModel
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<3 { #expect(try await limits.wait(for: "anna", from: "a", at: 0) == nil) }
         #expect(try await limits.wait(for: "anna", from: "a", at: 0) == 20)
-        // Its owner is elsewhere.
+        // The owner is at another address.
         #expect(try await limits.wait(for: "anna", from: "b", at: 0) == nil)
         #expect(try await limits.wait(for: "anna", from: "a", at: 20) == nil)
         #expect(try await SignInLimits(perMinute: 0).wait(for: "anna", from: "a", at: 0) == nil)
@@ -67,17 +67,17 @@ import TidemarkModel
         let places = (0..<10).map { limits.hold("anna", from: "\($0)", at: Double($0) / 8) }
         #expect(places.map(\.wait) == [Double](repeating: 5, count: 10))
         #expect(limits.hold("ben", from: "owner", at: 2).wait == 5)
-        // That of the one from 7 is over at 5.875.
+        // The wait of the attempt from 7 ends at 5.875.
         #expect(limits.hold("anna", from: "owner", at: 2).wait == 3.875)
         await places[7].untilTaken()
-        // Who has lost a place gives back none.
+        // A replaced attempt has no place to give back.
         limits.release(places[7], of: "anna")
         #expect(limits.hold("anna", from: "10", at: 2).wait == 4)
         await places[8].untilTaken()
-        // Where one has been given back, nobody's is taken.
+        // After a place was given back, no attempt is replaced.
         limits.release(places[0], of: "anna")
         #expect(limits.hold("anna", from: "11", at: 2).wait == 5)
-        // Those whose time is over have gone, whether they have said so or not.
+        // Attempts whose time is over are gone, even if they have not given back their places.
         #expect(limits.hold("anna", from: "12", at: 6.5).wait == 5)
     }
 
@@ -93,7 +93,7 @@ import TidemarkModel
             last = next
         }
         limits.release(last, of: "anna")
-        // All the others are free: nobody has to go but whoever had come from there.
+        // All other places are free: only the earlier attempt of that address is replaced.
         for number in 0..<9 { #expect(limits.hold("anna", from: "\(number)", at: 4).wait == 5) }
         #expect(limits.hold("anna", from: "b", at: 4).wait == 1)
         await other.untilTaken()
@@ -101,7 +101,7 @@ import TidemarkModel
 
     @Test func `any of the waiting attempts may be replaced`() {
         let limits = SignInLimits(perMinute: 3)
-        // By their turns, places are told apart.
+        // The times of their turns identify the places.
         for number in 0..<10 { _ = limits.hold("anna", from: "\(number)", at: Double(number) / 4) }
         var taken: Set<Double> = []
         for number in 10..<1000 { taken.insert(limits.hold("anna", from: "\(number)", at: 4).wait) }
@@ -136,7 +136,7 @@ import TidemarkModel
         var beginnings = begun.makeAsyncIterator()
         await beginnings.next()
         for number in 6..<15 { _ = limits.hold("anna@example.org", from: "192.0.2.\(number)", at: 100) }
-        // All places are taken, and the lot falls on the stranger.
+        // All places are taken, and the stranger's attempt is chosen to be replaced.
         #expect(try await attempt("correct horse", from: "198.51.100.1") != nil)
         await #expect {
             _ = try await stranger.value
@@ -145,7 +145,7 @@ import TidemarkModel
             return refusal.status.code == 429 && refusal.headers[.retryAfter] == "5"
         }
         #expect(pauses.all == [.seconds(5), .seconds(5)])
-        // Whoever has waited has given the place back: nine are left, which nobody has waited at.
+        // The attempt that waited has given its place back: nine are left.
         let next = limits.hold("anna@example.org", from: "192.0.2.99", at: 101)
         #expect(next.wait == 5)
     }
@@ -219,7 +219,7 @@ import TidemarkModel
     }
     @Test func `a request with a session is recorded as its use, with the address`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
-            // Of two hours ago: within one hour no other use is noted.
+            // A use of two hours ago: within one hour no other use is recorded.
             let earlier = try CredentialStore(
                 at: server.directory, now: { Timestamp.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
             let token = try await earlier.makeSession(

@@ -10,9 +10,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// What a server takes away by itself, and what it tells of that.
+/// Goal: a server removes leftovers by itself, and reports it.
 @Suite(.timeLimit(.minutes(30))) struct SweeperTests {
-    /// What comes of each sweep.
+    /// The results of the sweeps.
     private final class Course: Sendable {
         private let outcomes: LockedValue<[Result<EmbeddedCloud.Sweep, any Error>]>
 
@@ -61,7 +61,7 @@ import TidemarkModel
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
         let (account, zone) = (try await fixture.id("anna@example.org"), CloudZoneID("Journal"))
-        /// The file of a content that no record names, and that nobody has asked for since yesterday.
+        /// The file of a content that no record names, and that no client has asked for since yesterday.
         func leftover(in container: String) async throws -> String {
             let database = try fixture.cloud.database(.private, of: container, account: account)
             try await database.modifyZones(saving: [zone], deleting: [])
@@ -76,7 +76,7 @@ import TidemarkModel
                 [.modificationDate: Date(timeIntervalSinceNow: -26 * 3_600)], ofItemAtPath: file)
             return file
         }
-        // What is not served comes first.
+        // The container that is not served comes first.
         let other = try await leftover(in: "aaa.example.other")
         let served = try await leftover(in: FaultyCloudFixture.container)
         let server = try await ListeningServer.started(over: fixture.directory)

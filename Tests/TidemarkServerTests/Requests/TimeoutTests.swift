@@ -6,11 +6,12 @@ import Testing
 
 @testable import TidemarkServer
 
-/// Clients that keep the server waiting: on real connections with short times, and as a value with times of the test's own.
+/// Goal: clients that keep the server waiting are disconnected. Method: real connections with short times, and the deadlines as a
+/// value with times of the test's own.
 @Suite(.timeLimit(.minutes(30))) struct TimeoutTests {
     @Test func `a connection with an incomplete head is closed`() async throws {
         var limits = ServerLimits()
-        // Long enough for a request that is sent whole on a machine with much to do.
+        // Long enough for a whole request on a busy machine.
         limits.headTime = .seconds(10)
         try await StubbedServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
@@ -40,7 +41,7 @@ import Testing
 
     @Test func `a connection that is idle after an answer is closed`() async throws {
         var limits = ServerLimits()
-        // From the beginning of the connection: long enough to send a request on a machine with much to do.
+        // It counts from the beginning of the connection: long enough to send a request on a busy machine.
         limits.idleTime = .seconds(10)
         limits.headTime = .seconds(600)
         try await StubbedServer.with(limits: limits) { server in
@@ -153,7 +154,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(20), isOver: false)
         timeouts.setReading(true, at: start + .seconds(30))
         #expect(timeouts.deadline == start + .seconds(50))
-        // Pauses of no length, as there are with every read, give nothing.
+        // Pauses of no length, as after every read, give no extra time.
         for second in 30..<50 {
             timeouts.receive(1, at: start + .seconds(Int64(second)))
             timeouts.setReading(false, at: start + .seconds(Int64(second)))

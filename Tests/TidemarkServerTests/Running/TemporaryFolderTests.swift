@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 import TidemarkServer
 
-/// Goal: a server's uploads lie where nobody else reads or replaces them, and what killed servers leave goes. Method: folders made beside others.
+/// Goal: no other user reads or replaces a server's uploads, and leftovers of killed servers are removed. Method: folders made
+/// beside others.
 @Suite(.timeLimit(.minutes(30))) struct TemporaryFolderTests {
     private let scratch = try! Scratch()
 
