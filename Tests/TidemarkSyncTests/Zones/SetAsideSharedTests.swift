@@ -104,7 +104,7 @@ import TidemarkSync
         check(try device.reader().refused(), Self.anna, code: "zoneNotFound")
     }
 
-    @Test func `edits of a zone that is now read-only are kept as refused, with the reason, and others are restored`() async throws {
+    @Test func `edits of a now read-only zone are kept as refused, with the reason, and others are restored`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         try await come(Self.anna, to: device, .readOnly)
