@@ -122,9 +122,7 @@ import TidemarkModel
     }
 
     @Test
-    func `a tag of an earlier version is a conflict, and in a restored cloud the client has to fetch everything`()
-        async throws
-    {
+    func `a tag of an earlier version is a conflict, and in a restored cloud the client has to fetch everything`() async throws {
         let scratch = try Scratch()
         let database = try await database(of: try EmbeddedCloud(at: scratch["cloud"]))
         _ = try await save("first", tag: nil, in: database)

@@ -51,8 +51,7 @@ import TidemarkModel
         #expect(counted == [try #require(anna.user): 22, try #require(ben.user): 2, "": 0])
     }
 
-    @Test func `a tag of one owner is unknown at another, and does not make the other's rows look restored`() async throws
-    {
+    @Test func `a tag of one owner is unknown at another, and does not make the other's rows look restored`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         try await tenants.save((0..<50).map { tenants.record("a\($0)") }, to: anna)
@@ -75,8 +74,7 @@ import TidemarkModel
         _ = try tag(try await tenants.outcome(.save(record), ben))
     }
 
-    @Test func `a participant of many owners is told each change once, with any token and any size of page`() async throws
-    {
+    @Test func `a participant of many owners is told each change once, with any token and any size of page`() async throws {
         let tenants = try Tenants()
         let guest = try await tenants.database("guest", .shared)
         var owners: [EmbeddedDatabase] = []

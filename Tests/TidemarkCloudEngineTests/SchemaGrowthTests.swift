@@ -164,9 +164,7 @@ import TidemarkModel
         await #expect(throws: CloudError(.invalidArguments, "")) { try await found("stars", "five") }
     }
 
-    @Test func `production accepts all that was deployed, and refuses the rest with the command that deploys it`()
-        async throws
-    {
+    @Test func `production accepts all that was deployed, and refuses the rest with the command that deploys it`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.cloud.addAccount("anna@example.org")
         let most = SchemaLimits().all.types
@@ -196,9 +194,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an error names the part of the schema that a record does not fit, and nothing for other reasons`()
-        async throws
-    {
+    @Test func `an error names the part of the schema that a record does not fit, and nothing for other reasons`() async throws {
         let tenants = try Tenants()
         let ben = try await tenants.journal("ben")
         try await tenants.save([tenants.record("a", ["stars": .string("five")])], to: ben)

@@ -170,9 +170,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a client that asks for many contents keeps the owner's writes waiting for few of them at a time`()
-        async throws
-    {
+    @Test func `a client that asks for many contents keeps the owner's writes waiting for few of them at a time`() async throws {
         let (owner, requests, storage) = ("_anna", Requests(), try tenants.inner().engine.storage)
         let contents = Self.contents(0..<45)
         try await Self.add(Array(contents.dropLast()), of: owner, to: storage)

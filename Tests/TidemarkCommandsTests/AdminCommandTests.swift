@@ -71,8 +71,7 @@ import Testing
         #expect(try mode("cloud") == 0o755)
     }
 
-    @Test func `a directory that was prepared for a group stays so, and nothing is changed if no cloud is made`() async throws
-    {
+    @Test func `a directory that was prepared for a group stays so, and nothing is changed if no cloud is made`() async throws {
         func mode(_ folder: URL) throws -> Int {
             var status = stat()
             let isRead = stat(folder.path, &status) == 0

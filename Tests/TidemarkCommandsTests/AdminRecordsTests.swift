@@ -147,9 +147,7 @@ import Testing
             try await !admin("records", "show", "odda", "--container", "journal", expecting: 66).errors.contains("other zones"))
     }
 
-    @Test func `the field that devices add to records is in JSON and single records, but no column of a list`()
-        async throws
-    {
+    @Test func `the field that devices add to records is in JSON and single records, but no column of a list`() async throws {
         try await shareRecord(of: scratch["hut.tidemark"].path)
         try await admin("schema", "index", "--container", "journal", "--type", "Trip", "--field", "recordName", "--queryable")
         let place = [
@@ -186,8 +184,7 @@ import Testing
         #expect(log.map { $0["after"] as? String } == ["operator", "developer of journal, other", nil])
     }
 
-    @Test func `removing the role of the last operator asks first, and an account with a role is not removed`() async throws
-    {
+    @Test func `removing the role of the last operator asks first, and an account with a role is not removed`() async throws {
         try await admin("container", "add", "journal")
         for name in ["anna", "ben", "cleo"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
         try await admin("operator", "add", "anna@example.org")

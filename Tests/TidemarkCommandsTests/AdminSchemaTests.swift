@@ -96,8 +96,7 @@ import Testing
         #expect(try await fields() == before)
     }
 
-    @Test func `a container counts once, and production counts as its second environment after a deployment`() async throws
-    {
+    @Test func `a container counts once, and production counts as its second environment after a deployment`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")
         #expect(try await admin("verify").output.hasSuffix("of 1 container, 1 environment: no problem.\n"))

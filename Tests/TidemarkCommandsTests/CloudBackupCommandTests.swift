@@ -65,9 +65,7 @@ import Testing
         try await run("admin", "verify", "--data", scratch["other"].path, expecting: 66)
     }
 
-    @Test func `after a restoration by hand and a resync, a device that has only sent records sends them again`()
-        async throws
-    {
+    @Test func `after a restoration by hand and a resync, a device that has only sent records sends them again`() async throws {
         let (cloud, copy) = (scratch["cloud"], scratch["copy"])
         for name in ["a", "b"] {
             try await run("account", "sign-in", path(name), "--cloud", cloud.path, "--email", "anna@example.org", "--create")

@@ -298,9 +298,7 @@ import Testing
         #expect(try await run("account", "status", path("a")).output.contains("no limit"))
     }
 
-    @Test func `a second process that synchronises a container gets error 134410, and changes come over at once`()
-        async throws
-    {
+    @Test func `a second process that synchronises a container gets error 134410, and changes come over at once`() async throws {
         try await signIn("a", "b")
         let watching = ["a", "b"].map { name in Result { try tool.start(["sync", path(name), "--watch", "--json"]) } }
         let (a, b) = (try watching[0].get(), try watching[1].get())

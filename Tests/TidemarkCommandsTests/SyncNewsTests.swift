@@ -110,8 +110,7 @@ import TidemarkStore
         (2, 1, 1, "2 records and 1 refused save set aside, with 1 change that the cloud does not have"),
         (0, 1, 0, "set aside: 1 change that the cloud does not have"), (0, 0, 0, "nothing set aside"),
     ])
-    func `the report of a quarantine leaves out zeros`(_ records: Int, _ pending: Int, _ refused: Int, _ text: String) throws
-    {
+    func `the report of a quarantine leaves out zeros`(_ records: Int, _ pending: Int, _ refused: Int, _ text: String) throws {
         let json = #"{"id":"\#(UUID())","time":1,"reason":"","records":\#(records),"pending":\#(pending),"refusals":\#(refused)}"#
         let quarantine = try JSONDecoder().decode(Quarantine.self, from: Data(json.utf8))
         #expect(quarantine.counts("the cloud") == text)

@@ -71,8 +71,7 @@ import TidemarkModel
         #expect(entries[0].event.container == "\(ConsoleFixture.journal)/production")
     }
 
-    @Test func `with consent a developer sees why private records were refused, but nothing that others share`() async throws
-    {
+    @Test func `with consent a developer sees why private records were refused, but nothing that others share`() async throws {
         let fixture = try await fixture()
         let (cleo, ben) = (fixture.console.cleo, fixture.console.ben)
         func failure(_ record: String, _ scope: DatabaseScope, _ reason: String) -> SyncFailure {
@@ -122,9 +121,7 @@ import TidemarkModel
         #expect(record.status == 200 && record.text.contains("mine"))
     }
 
-    @Test func `a developer sees in the log that private records changed, and their values only with consent`()
-        async throws
-    {
+    @Test func `a developer sees in the log that private records changed, and their values only with consent`() async throws {
         let fixture = try await fixture()
         let (anna, ben) = (
             try await fixture.console.browser(fixture.console.anna), try await fixture.console.browser(fixture.console.ben)

@@ -246,9 +246,7 @@ import TidemarkModel
     }
 
     @Test
-    func `a refused record that was saved since no longer counts, and one not in the cloud has no link`()
-        async throws
-    {
+    func `a refused record that was saved since no longer counts, and one not in the cloud has no link`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let gone = try await fixture.cloud.addAccount("gone@example.org")
         let earlier = try EmbeddedCloud(at: fixture.scratch["cloud"], now: { 1_799_999_940_000_000 })
@@ -283,9 +281,7 @@ import TidemarkModel
         #expect(await anna.get("", ["c": ConsoleFixture.journal]).text.contains("1 record of 1 account was refused"))
     }
 
-    @Test func `the overview counts refused records and their accounts, and counts failures by request`()
-        async throws
-    {
+    @Test func `the overview counts refused records and their accounts, and counts failures by request`() async throws {
         let sample = FigureSample(began: 0, requests: 239, refused: 9, errors: 1, median: 1, slow: 2)
         let fixture = try await ConsoleFixture(figures: Figures(samples: [sample]))
         let anna = try await fixture.browser(fixture.anna)

@@ -109,9 +109,7 @@ import TidemarkModel
         #expect((400...499).contains(reply.status) && reply.text.contains("id=\"refused\""), "\(reply.status)")
     }
 
-    @Test func `a refused record form keeps its version, and a device's change is shown before the form is saved`()
-        async throws
-    {
+    @Test func `a refused record form keeps its version, and a device's change is shown before the form is saved`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(4), "note": .string("old")])
         let browser = try await fixture.browser(fixture.anna)

@@ -119,9 +119,7 @@ import TidemarkModel
         #expect(await warning(anna) == nil)
     }
 
-    @Test func `a failure with a session does not show its account and device in another container`()
-        async throws
-    {
+    @Test func `a failure with a session does not show its account and device in another container`() async throws {
         let fixture = try await ConsoleFixture()
         let phone = try await signIn(fixture.cleo, on: "phone of Cleo", fixture)
         var elsewhere = refusal(of: "", by: phone.id)

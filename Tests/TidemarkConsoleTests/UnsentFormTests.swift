@@ -113,9 +113,7 @@ import TidemarkModel
         #expect(led.status == 303 && led.header("Location") == "/console/\(to)")
     }
 
-    @Test func `a form that a sign-in has carried keeps its version, and makes a deleted record anew`()
-        async throws
-    {
+    @Test func `a form that a sign-in has carried keeps its version, and makes a deleted record anew`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "note": .string("old")])
         let browser = try await fixture.browser(fixture.anna)

@@ -77,9 +77,7 @@ import TidemarkStore
         #expect(try await cloud.account(id: account.id) != nil)
     }
 
-    @Test func `a backup that is made while records and assets come and go is whole, and so is its restoration`()
-        async throws
-    {
+    @Test func `a backup that is made while records and assets come and go is whole, and so is its restoration`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         for number in 0..<40 { try await put("r\(number)", "first \(number)", owner) }

@@ -117,9 +117,7 @@ import TidemarkTesting
 
     // Writes
 
-    @Test func `a transaction that writes rows of an undeclared owner is refused, and nothing is written`()
-        async throws
-    {
+    @Test func `a transaction that writes rows of an undeclared owner is refused, and nothing is written`() async throws {
         let scratch = try Scratch()
         let storage = try SQLiteCloudStorage(at: scratch["records.sqlite"])
         func write(_ declared: WrittenOwners) async throws {

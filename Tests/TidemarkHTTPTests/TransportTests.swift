@@ -39,9 +39,7 @@ import TidemarkStore
 
     // Sending once
 
-    @Test func `a change over a reused connection is not sent again if the connection breaks`()
-        async throws
-    {
+    @Test func `a change over a reused connection is not sent again if the connection breaks`() async throws {
         let stub = try StubServer { request, number in
             request.line.hasSuffix("/zones/list") ? .json(#"{"zones":[]}"#) : .broken
         }
@@ -136,9 +134,7 @@ import TidemarkStore
         #expect(stub.requests.count <= 2)
     }
 
-    @Test func `a server without TLS is unavailable, and the error asks about https`()
-        async throws
-    {
+    @Test func `a server without TLS is unavailable, and the error asks about https`() async throws {
         let stub = try StubServer { _, _ in .silence }
         var timeouts = HTTPTimeouts()
         timeouts.connecting = .milliseconds(100)
@@ -147,8 +143,7 @@ import TidemarkStore
         #expect(error.code == .networkUnavailable && error.reason.contains("does it speak https at this port?"), "\(error)")
     }
 
-    @Test func `a synchronisation with little patience ends in seconds if the server goes silent during an answer`()
-        async throws
+    @Test func `a synchronisation with little patience ends in seconds if the server goes silent during an answer`() async throws
     {
         let stub = try StubServer { _, _ in .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".utf8)) }
         let scratch = try Scratch()

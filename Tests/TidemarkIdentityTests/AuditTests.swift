@@ -109,8 +109,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog().map(\.id) == [CredentialLimits.auditEntries + 1, 3, 2])
     }
 
-    @Test func `the consents of an account are found alone, the newest first, without those of others`() async throws
-    {
+    @Test func `the consents of an account are found alone, the newest first, without those of others`() async throws {
         let served = try await Served()
         let store = served.credentials
         for (action, account) in [

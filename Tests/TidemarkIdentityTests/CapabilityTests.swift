@@ -54,9 +54,7 @@ import TidemarkModel
     }
 
     @Test
-    func `texts signed while the file can't be read stay valid, and those shown meanwhile are not called altered`()
-        async throws
-    {
+    func `texts signed while the file can't be read stay valid, and those shown meanwhile are not called altered`() async throws {
         let served = try await Served()
         let before = served.credentials.signedText(Data("a".utf8), for: "upload", until: .max)
         let queue = try DatabaseQueue(path: served.scratch["cloud/\(CredentialTables.file)"].path)

@@ -130,8 +130,7 @@ import TidemarkModel
         for _ in 0..<10 { _ = try await hashers.hash([1], salt: [2], cost: cost) }
     }
 
-    @Test func `a hash of a lower cost is replaced when its owner signs in, and not after a wrong password`() async throws
-    {
+    @Test func `a hash of a lower cost is replaced when its owner signs in, and not after a wrong password`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let session = try await served.session("anna")

@@ -35,9 +35,7 @@ struct RevocationTests {
         return Answer(status: Int(answer.status.code), isFound: text.contains("NOT_FOUND"))
     }
 
-    @Test func `a suspended account and an ended session are refused at once by all servers, even during a flood`()
-        async throws
-    {
+    @Test func `a suspended account and an ended session are refused at once by all servers, even during a flood`() async throws {
         let scratch = try Scratch()
         let address = try PostgresServer.shared().address(try PostgresServer.shared().makeDatabase())
         try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)

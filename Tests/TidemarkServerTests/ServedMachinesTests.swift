@@ -44,8 +44,7 @@ import Testing
     ]
 
     @Test
-    func `an account that is switched off or away sends nothing and says so, and sends its changes afterwards`() async throws
-    {
+    func `an account that is switched off or away sends nothing and says so, and sends its changes afterwards`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
         try await place.signIn("phone", as: "anna")

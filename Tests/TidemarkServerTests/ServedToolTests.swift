@@ -118,9 +118,7 @@ import TidemarkIdentity
         #expect(signedOut["isSignedIn"] as? Bool == false && signedOut["session"] == nil)
     }
 
-    @Test func `a device has the name from its sign-in, and its session can be ended by its entry in the list`()
-        async throws
-    {
+    @Test func `a device has the name from its sign-in, and its session can be ended by its entry in the list`() async throws {
         let data = served.fixture.directory.path
         for (name, status) in [("", Int32(64)), (String(repeating: "x", count: 201), 64), ("Anna's laptop", 0)] {
             try await signIn("anna", device: name, status: status)

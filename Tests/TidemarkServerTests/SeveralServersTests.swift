@@ -119,9 +119,7 @@ struct SeveralServersTests {
             "\(half.errors)")
     }
 
-    @Test func `a server does not start over a newer or read-only database, and says which it is`()
-        async throws
-    {
+    @Test func `a server does not start over a newer or read-only database, and says which it is`() async throws {
         let (scratch, tool, postgres) = (try Scratch(), try Tool(named: "tidemark-server"), try PostgresServer.shared())
         let refused: [(change: (String) -> String, reason: String)] = [
             (

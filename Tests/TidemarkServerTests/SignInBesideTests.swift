@@ -49,9 +49,7 @@ import TidemarkSync
         sync.close()
     }
 
-    @Test func `a new sign-in sends the token of the device, also beside a process that synchronises`()
-        async throws
-    {
+    @Test func `a new sign-in sends the token of the device, also beside a process that synchronises`() async throws {
         let stub = try StubServer { request, number in
             request.line.hasSuffix("/session")
                 ? .json(##"{"token":"of-anna","expires":1,"userRecordName":"_anna","deviceToken":"shown\##(number)"}"##)

@@ -396,8 +396,7 @@ import TidemarkModel
     }
 
     @Test(arguments: Damage.allCases)
-    func `verify and the next opening report a log that ends before its index says, and keep it`(damage: Damage) async throws
-    {
+    func `verify and the next opening report a log that ends before its index says, and keep it`(damage: Damage) async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         let files = try await {

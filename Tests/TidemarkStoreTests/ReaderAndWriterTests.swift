@@ -42,9 +42,7 @@ import TidemarkModel
     }
 
     #if os(Linux)
-        @Test func `a process that opens one container after the other keeps no descriptors of closed ones`()
-            async throws
-        {
+        @Test func `a process that opens one container after the other keeps no descriptors of closed ones`() async throws {
             let scratch = try Scratch()
             for number in 0..<20 {
                 let url = scratch["\(number).tidemark"]

@@ -103,8 +103,7 @@ import TidemarkSync
     }
 
     @Test
-    func `unsynchronised changes are set aside when an account signs out, and restored when it signs in again`() async throws
-    {
+    func `unsynchronised changes are set aside when an account signs out, and restored when it signs in again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let other = try await cloud.cloud.addAccount("ben@example.org")

@@ -49,9 +49,7 @@ import TidemarkSync
         #expect(try b.records() == a.records())
     }
 
-    @Test func `a type that production does not have is refused with the reason, and the synchronisation ends`()
-        async throws
-    {
+    @Test func `a type that production does not have is refused with the reason, and the synchronisation ends`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
@@ -66,9 +64,7 @@ import TidemarkSync
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `a cloud's field or type that differs only by case is deferred, and its values are not lost`()
-        async throws
-    {
+    @Test func `a cloud's field or type that differs only by case is deferred, and its values are not lost`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -148,9 +144,7 @@ import TidemarkSync
     }
 
     @Test
-    func `deferred versions of lost records are removed when everything is fetched again, and edits are sent`()
-        async throws
-    {
+    func `deferred versions of lost records are removed when everything is fetched again, and edits are sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         var configuration = SyncConfiguration()

@@ -55,9 +55,7 @@ import TidemarkTesting
         #expect(try a.records() == b.records())
     }
 
-    @Test func `nothing is sent before the first page, which gives the cloud's incarnation`()
-        async throws
-    {
+    @Test func `nothing is sent before the first page, which gives the cloud's incarnation`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -208,8 +206,7 @@ import TidemarkTesting
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `a name that the cloud has with another type does not delay others, and no record is deleted for it`()
-        async throws
+    @Test func `a name that the cloud has with another type does not delay others, and no record is deleted for it`() async throws
     {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)

@@ -61,8 +61,7 @@ import TidemarkSync
         #expect(try await texts(world) == wanted)
     }
 
-    @Test func `a device that was away before the backup fetches the cloud's records, and sends its unsent ones`() async throws
-    {
+    @Test func `a device that was away before the backup fetches the cloud's records, and sends its unsent ones`() async throws {
         let world = try await RestoredCloud(scratch)
         for name in ["a", "b"] { try await world.devices[0].set(name, ["caption": .string("first")]) }
         try await world.sync(0)
@@ -116,8 +115,7 @@ import TidemarkSync
     }
 
     @Test
-    func `one flipped bit of a record is flipped back before the record is compared with the cloud's older one`() async throws
-    {
+    func `one flipped bit of a record is flipped back before the record is compared with the cloud's older one`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.sync(0)
@@ -159,8 +157,7 @@ import TidemarkSync
         #expect(try await texts(world) == wanted)
     }
 
-    @Test func `a device that has only sent since a copy sends again once the cloud has another incarnation`() async throws
-    {
+    @Test func `a device that has only sent since a copy sends again once the cloud has another incarnation`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.syncAll()
@@ -256,9 +253,7 @@ import TidemarkSync
     }
 
     @Test
-    func `all devices end with the same records and lose none, however often the cloud is restored`()
-        async throws
-    {
+    func `all devices end with the same records and lose none, however often the cloud is restored`() async throws {
         var random = Randomness("a cloud that is put back")
         for round in 0..<6 {
             let scratch = try Scratch()

@@ -133,9 +133,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a save's policy comes before the context's, then the type's, then the container's`()
-        async throws
-    {
+    @Test func `a save's policy comes before the context's, then the type's, then the container's`() async throws {
         struct Typed: Tidemark.Record, Equatable {
             static let mergePolicy: MergePolicy? = .mergeByPropertyStoreTrump
             var id: String

@@ -58,9 +58,7 @@ import TidemarkSync
         }.sorted()
     }
 
-    @Test func `a default zone that is gone is made again with its records, and shared records are unaffected`()
-        async throws
-    {
+    @Test func `a default zone that is gone is made again with its records, and shared records are unaffected`() async throws {
         let scratch = try Scratch()
         let places = try await places(scratch, elsewhere: false)
         try await places.database.modifyZones(saving: [], deleting: [Self.zone])

@@ -71,9 +71,7 @@ import TidemarkEmbeddedCloud
         #expect(try await laptop.captions() == ["a": "from the phone"])
     }
 
-    @Test func `a synchronisation posts with its own notifier, and saves post with the container's`()
-        async throws
-    {
+    @Test func `a synchronisation posts with its own notifier, and saves post with the container's`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         try await laptop.container.save(Destination("a", caption: "from the laptop"))
         try await laptop.sync()

@@ -282,9 +282,7 @@ import TidemarkSync
         #expect(try await ben.container.fetch(Destination.self, named: "hill")?.neighbour == Reference("beach"))
     }
 
-    @Test func `a record is shared again without its former companions, or with records of other shares`()
-        async throws
-    {
+    @Test func `a record is shared again without its former companions, or with records of other shares`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben, cleo) = (

@@ -33,8 +33,7 @@ import TidemarkIdentity
 
     private func left() async throws -> [String] { try await credentials.identities(of: anna.id).map(\.label) }
 
-    @Test func `identities are listed and disconnected, and the last one only after a warning that it is the last`()
-        async throws
+    @Test func `identities are listed and disconnected, and the last one only after a warning that it is the last`() async throws
     {
         let lines = try await run("--json").output.split(separator: "\n")
         try #require(lines.count == 2)

@@ -157,9 +157,7 @@ struct BucketMoveTests {
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
 
-    @Test func `a move, a verification and an account's export name damaged contents of a bucket`()
-        async throws
-    {
+    @Test func `a move, a verification and an account's export name damaged contents of a bucket`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()

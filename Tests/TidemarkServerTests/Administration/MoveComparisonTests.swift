@@ -170,8 +170,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a move reports a row that the target has lost, with the counts that were sent and found`() async throws
-    {
+    @Test func `a move reports a row that the target has lost, with the counts that were sent and found`() async throws {
         try await withTrials { trial in
             let lost = "(11 and 12 rows); empty the target and begin again"
             try await trial.expectFailure(.different, lost, at: "comparing ") {

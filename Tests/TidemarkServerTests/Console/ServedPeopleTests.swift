@@ -78,9 +78,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `the server's address leads a browser to the account page, and a program gets 404`()
-        async throws
-    {
+    @Test func `the server's address leads a browser to the account page, and a program gets 404`() async throws {
         try await StubbedServer.with { server in
             let opened = try await server.send(.GET, "/", headers: ["Accept": "text/html,application/xhtml+xml,*/*;q=0.8"])
             #expect(opened.status == 303 && opened.headers.first(name: "Location") == "/account")

@@ -90,9 +90,7 @@ import TidemarkModel
         #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
     }
 
-    @Test func `refused sign-ins and other waiting failures take no room from each other`()
-        async throws
-    {
+    @Test func `refused sign-ins and other waiting failures take no room from each other`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         func signIn(_ account: String) -> SyncFailure {
@@ -113,9 +111,7 @@ import TidemarkModel
         #expect(written.log.contains("dropped=9"))
     }
 
-    @Test func `failures whose reasons differ only in numbers share a row, and so do conflicts of a session`()
-        async throws
-    {
+    @Test func `failures whose reasons differ only in numbers share a row, and so do conflicts of a session`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for (time, reason) in [(1, "5 bytes"), (3, "7 bytes"), (2, "6 bytes")] {
@@ -210,8 +206,7 @@ import TidemarkModel
         TidemarkServer.Operation("changes.database", .post, "\(prefix)/changes/database") { _ in .json(Array("{}".utf8)) },
     ]
 
-    @Test func `a server that ends writes its failures, logs each part, and names the account of an ended session`()
-        async throws
+    @Test func `a server that ends writes its failures, logs each part, and names the account of an ended session`() async throws
     {
         try await StubbedServer.with(operations: Self.operations) { server in
             let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))

@@ -116,9 +116,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `the token of a device is sent only to the server, container and account that it came from`()
-        async throws
-    {
+    @Test func `the token of a device is sent only to the server, container and account that it came from`() async throws {
         let answer: @Sendable (StubServer.Request, Int) -> StubServer.Reply = { _, _ in
             .json(#"{"token":"abc","expires":1,"userRecordName":"_anna","deviceToken":"shown"}"#)
         }

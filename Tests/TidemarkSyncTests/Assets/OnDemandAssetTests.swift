@@ -12,8 +12,7 @@ import TidemarkSync
 /// Goal: a record whose content is not here can be used like any other, and its content is fetched on request. Method: two
 /// devices over one cloud, one of which fetches records without contents.
 @Suite(.timeLimit(.minutes(30))) struct OnDemandAssetTests {
-    @Test func `a record without its content is not damaged, and an edit of it neither loses nor sends the content`()
-        async throws
+    @Test func `a record without its content is not damaged, and an edit of it neither loses nor sends the content`() async throws
     {
         let devices = try await LazyDevices()
         for number in 0..<3 {

@@ -317,8 +317,7 @@ import TidemarkSync
     /// Each device edits a field of its own, so there are no conflicts: finally every record exists once, with the last edit of
     /// each device.
     @Test(arguments: 0..<24)
-    func `devices that edit, move and exchange at random end with equal stores and every last edit`(round: Int) async throws
-    {
+    func `devices that edit, move and exchange at random end with equal stores and every last edit`(round: Int) async throws {
         // The seeds are the same in each run, unless `TIDEMARK_SEED` gives another one.
         let isGiven = ProcessInfo.processInfo.environment["TIDEMARK_SEED"] != nil
         var random = isGiven ? Randomness("moving between zones") : Randomness(seed: UInt64(Self.firstSeed + round))

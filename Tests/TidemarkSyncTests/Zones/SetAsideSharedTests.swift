@@ -91,9 +91,7 @@ import TidemarkSync
         for zone in [Self.anna, Self.carl] { check(refused.filter { $0.zone == zone }, zone, code: "zoneNotFound") }
     }
 
-    @Test func `if one zone is gone, the edits of the other are restored, and equal names there stay as they are`()
-        async throws
-    {
+    @Test func `if one zone is gone, the edits of the other are restored, and equal names there stay as they are`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         try await come(Self.carl, to: device)

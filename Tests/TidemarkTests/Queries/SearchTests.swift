@@ -29,9 +29,7 @@ import TidemarkTransfer
         try await journal.search(Place.self, text).map(\.record.id)
     }
 
-    @Test func `a program with declared types finds records that were fetched, and does not write them twice`()
-        async throws
-    {
+    @Test func `a program with declared types finds records that were fetched, and does not write them twice`() async throws {
         let place = try TwoUserFixture(scratch)
         let (laptop, phone) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
         try await phone.container.declare([Place.self])

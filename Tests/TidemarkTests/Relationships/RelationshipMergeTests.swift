@@ -65,9 +65,7 @@ import TidemarkStore
         try await journal.fetchAll(type).map(\.recordName).sorted()
     }
 
-    @Test func `a damaged record is not deleted with a merged record, and does not forbid the merge`()
-        async throws
-    {
+    @Test func `a damaged record is not deleted with a merged record, and does not forbid the merge`() async throws {
         try await journal.save([
             Code(id: "m", text: "x"), Part(id: "p1", code: Reference("m")), Part(id: "p2", code: Reference("m")),
             Pass(id: "s1", code: Reference("m")),

@@ -113,9 +113,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `references follow a tag that is merged with another device's, also those of a late device`()
-        async throws
-    {
+    @Test func `references follow a tag that is merged with another device's, also those of a late device`() async throws {
         try await one.container.save([
             Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")]),
             Label(id: "l1", tag: Reference("a")),
@@ -192,8 +190,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `records that a synchronisation deleted are restored by an undo, even if others moved into a share`()
-        async throws
+    @Test func `records that a synchronisation deleted are restored by an undo, even if others moved into a share`() async throws
     {
         try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
         try await one.container.delete(Stop(id: "s0", trip: Reference("t0")))

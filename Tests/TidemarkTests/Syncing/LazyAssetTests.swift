@@ -117,9 +117,7 @@ import TidemarkSync
         #expect(try verify(phone).notDownloaded == 0)
     }
 
-    @Test func `a limit evicts contents that the cloud has, the least recently used first, and keeps new ones`()
-        async throws
-    {
+    @Test func `a limit evicts contents that the cloud has, the least recently used first, and keeps new ones`() async throws {
         let anna = try await fixture.person("anna")
         for number in 0..<4 { try await anna.container.save(destination("r\(number)", number)) }
         try await sync(anna)

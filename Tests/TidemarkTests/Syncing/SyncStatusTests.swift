@@ -115,8 +115,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `two devices end equal over a cloud that fails a fifth of the requests, and pauses take no time`() async throws
-    {
+    @Test func `two devices end equal over a cloud that fails a fifth of the requests, and pauses take no time`() async throws {
         let clock = TestClock(movesWhenWaiting: true)
         let environment = clock.environment
         func person(_ device: String, seed: UInt64) async throws -> Person {
