@@ -253,7 +253,7 @@ import TidemarkTransfer
     @Test(arguments: [
         ("empty.jpg", Data(), "is empty"), ("text.png", Data("id\n1\n".utf8), "has the name of an image and the content of none"),
     ])
-    func `a file with only the name of a photo is refused with the reason`(name: String, data: Data, reason: String) async throws {
+    func `a file with only a photo's name is refused with the reason`(name: String, data: Data, reason: String) async throws {
         let scratch = try Scratch()
         let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
         let summary = try await scratch.importing(try scratch.write(data, to: name), options)
