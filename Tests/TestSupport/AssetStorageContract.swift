@@ -121,7 +121,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("pieces become a content, whichever server they come to") { subject in
+        AssetStorageContract("pieces become a content, at any server") { subject in
             let storages = [try subject.storage(), try subject.storage()]
             let content = content(100_000, 7)
             let asset = AssetDigest.asset(of: content)
@@ -153,7 +153,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 try require(piece == content[offset..<end], "the bytes from \(offset)")
             }
         },
-        AssetStorageContract("what a piece repeats is skipped, whichever server it comes to") { subject in
+        AssetStorageContract("bytes that a piece repeats are skipped, at any server") { subject in
             let storages = [try subject.storage(), try subject.storage()]
             let content = content(1000, 19)
             let asset = AssetDigest.asset(of: content)
@@ -266,7 +266,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("a content that comes whole counts, whatever has come before") { subject in
+        AssetStorageContract("a whole content counts, whatever pieces came before") { subject in
             let storage = try subject.storage()
             let content = content(1000, 20)
             let asset = AssetDigest.asset(of: content)
@@ -275,7 +275,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             try require(answer.isWhole && answer.received == 1000, "it is whole")
             try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
         },
-        AssetStorageContract("what was sent of a larger asset of the same digest is in nobody's way") { subject in
+        AssetStorageContract("pieces of a larger asset of the same digest do not obstruct an upload") { subject in
             let storage = try subject.storage()
             let content = content(1000, 21)
             let asset = AssetDigest.asset(of: content)
@@ -295,7 +295,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             }
             try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
         },
-        AssetStorageContract("nobody goes on with what another user has begun") { subject in
+        AssetStorageContract("a user can't continue another user's upload") { subject in
             let storage = try subject.storage()
             let content = content(1000, 13)
             let asset = AssetDigest.asset(of: content)
@@ -333,7 +333,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             }
             try require(FileManager.default.fileExists(atPath: file.path), "the file is there")
         },
-        AssetStorageContract("ranges are what they are of the content, and nothing behind its end") { subject in
+        AssetStorageContract("ranges are those of the content, and empty behind its end") { subject in
             let storage = try subject.storage()
             let content = content(1000, 15)
             let asset = try await send(content, to: storage, pieces: 1000)
@@ -351,7 +351,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("an address, where there is one, is of one content, and anybody reads that by it") { subject in
+        AssetStorageContract("an address, if there is one, gives everybody one content") { subject in
             let storage = try subject.storage()
             let bytes = content(1000, 20)
             let asset = try await send(bytes, to: storage, pieces: 1000)
@@ -382,7 +382,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 _ = try storage.signedURL(of: CloudAsset(digest: "../x", size: 1), owner: owner)
             }
         },
-        AssetStorageContract("a content of another size is none, and is asked for") { subject in
+        AssetStorageContract("a content of another size counts as missing") { subject in
             let storage = try subject.storage()
             let asset = try await send(content(1000, 22), to: storage, pieces: 1000)
             // To a client that looks for these sizes, the stored content was cut, or has grown.
@@ -393,7 +393,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             try requireEqual(examined.missing, others, "missing")
             try requireEqual(examined.aging, [], "aging")
         },
-        AssetStorageContract("what is removed is gone for all servers, and may come again") { subject in
+        AssetStorageContract("a removed content is gone for all servers, and can be uploaded again") { subject in
             let (first, second) = (try subject.storage(), try subject.storage())
             let content = content(1000, 16)
             for _ in 0..<2 {
@@ -427,7 +427,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                     try await digests(of: owner, in: storage), (expected[owner] ?? []).sorted(), "digests of \(owner)")
             }
         },
-        AssetStorageContract("ages are told from when a content came or was touched") { subject in
+        AssetStorageContract("the age of a content counts from its upload or last touch") { subject in
             let storage = try subject.storage()
             let asset = try await send(content(100, 17), to: storage, pieces: 100)
             let missing = CloudAsset(digest: AssetDigest.asset(of: Data([4])).digest, size: 1)

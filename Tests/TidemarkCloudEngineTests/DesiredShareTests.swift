@@ -173,7 +173,7 @@ import TidemarkModel
         #expect(again.share?.participants == before && before.count == 3)
     }
 
-    @Test func `of those who change a share by the same tag only one succeeds`() async throws {
+    @Test func `of many changes of a share by the same tag only one succeeds`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(desired("One"), of: "root", ifTag: nil, in: zone)
         let tag = try #require(made.changeTag)

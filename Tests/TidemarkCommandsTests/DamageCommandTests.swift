@@ -87,7 +87,7 @@ import Testing
         #expect(try await run("verify", container).status == 0)
     }
 
-    @Test func `verify repairs from the cloud, and sync sends the rest and names what is damaged`() async throws {
+    @Test func `verify repairs from the cloud, and sync sends the rest and names damaged records`() async throws {
         try await damage(bits: 0)
         #expect(
             try await run(

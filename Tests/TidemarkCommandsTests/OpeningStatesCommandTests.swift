@@ -255,7 +255,7 @@ import TidemarkModel
         let state: State
     }
 
-    @Test func `each command does on each state what it does on whole files, or says that commits are lost`() async throws {
+    @Test func `each command does the same on each state as on whole files, or says that commits are lost`() async throws {
         let (token, made) = try await makeContainer()
         let states = Self.states(made)
         var random = Randomness("commands on opening states")

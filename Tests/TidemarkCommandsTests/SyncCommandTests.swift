@@ -172,7 +172,7 @@ import Testing
         #expect(try await captions("a") == captions("b"))
     }
 
-    @Test func `what an import has read is sent while it waits for more`() async throws {
+    @Test func `an import sends records that it has read while it waits for more`() async throws {
         try await signIn("a", "b")
         let pipe = scratch["pipe"]
         try #require(mkfifo(pipe.path, 0o600) == 0)

@@ -334,7 +334,7 @@ import TidemarkModel
         #expect(try await signIn(try client(host), host, asksForEmail: true).verifiedEmail == nil)
     }
 
-    @Test func `a provider's address must be one that nobody else can answer for`() throws {
+    @Test func `a provider's address must be https, or on this machine`() throws {
         for issuer in [
             "http://id.example.org", "id.example.org", "ftp://id.example.org", "https://id.example.org/?a=b", "https://",
             "https://id.example.org/#a", "https://u:p@id.example.org", "http://127.0.0.1.example.org", "http://127.1",

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(30)), arguments: FuzzedReader.allCases)
-    func `a reader survives inputs of its corpus, and what a mutator makes of them`(reader: FuzzedReader) throws {
+    func `a reader survives the inputs of its corpus, and mutated ones`(reader: FuzzedReader) throws {
         let corpus = try Self.corpus(reader)
         try #require(!corpus.isEmpty)
         for input in corpus { reader.read(input) }

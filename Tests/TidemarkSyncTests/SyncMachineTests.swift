@@ -90,7 +90,7 @@ import TidemarkModel
         #expect(machine.next(at: 0) == .importPage)
     }
 
-    @Test func `imports go on while exports wait, and exports while imports do`() {
+    @Test func `imports continue while exports wait, and exports while imports wait`() {
         var machine = ready()
         machine.exportFailed(at: 0, retryAfter: .seconds(600), random: 0)
         for _ in 0..<3 {

@@ -21,7 +21,7 @@ import TidemarkStore
             == other.replacing(#/history_identity" value:"[-0-9A-F]+"/#, with: "")
     }
 
-    @Test func `a backup holds everything, and the container goes on`() async throws {
+    @Test func `a backup has the whole container, which stays in use`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         let summary = try ContainerBackup(of: container, to: movable.target).run()

@@ -176,7 +176,7 @@ import TidemarkModel
         #expect(try await credentials.syncFailures(.init(account: "")).compactMap(\.triedAccount) == ["ben"])
     }
 
-    @Test func `a write that fails is logged, and the next one goes on`() async throws {
+    @Test func `a failing write is logged, and later writes still work`() async throws {
         let written = Written()
         written.fails.withLock { $0 = true }
         let writer = written.writer {}

@@ -9,7 +9,7 @@ import TidemarkIdentity
 /// Goal: only valid credentials are admitted. Method: each kind of credentials with each kind of database, and credentials that
 /// are forged, mixed or of another container.
 @Suite(.timeLimit(.minutes(30))) struct AdmissionTests {
-    @Test func `an API token alone reads what is public, and is sent to sign in for the rest`() async throws {
+    @Test func `an API token alone reads public records, and needs a sign-in for the rest`() async throws {
         try await StubbedServer.with { server in
             let open = try await server.send(.POST, server.path("records/query", query: server.api))
             #expect(open.status == 200)

@@ -181,7 +181,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a throttled client is told how long to wait, and others go on`() async throws {
+    @Test func `a throttled client is told how long to wait, and others sign in`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 1
         try await StubbedServer.with(limits: limits, trustsProxy: true, signInTime: StubbedServer.stoppedTime) { server in

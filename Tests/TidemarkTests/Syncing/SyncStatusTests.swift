@@ -17,7 +17,7 @@ import TidemarkTesting
         fixture = try TwoUserFixture(scratch)
     }
 
-    @Test func `the status names what is missing, until nothing is`() async throws {
+    @Test func `the status names the obstacles to being in sync, until there are none`() async throws {
         let (anna, other) = (try await fixture.person("anna"), try await fixture.person("anna", device: "2"))
         #expect(try anna.container.syncStatus().obstacles == [.noAccount])
         try await anna.container.save(Destination("a", caption: "a"))
