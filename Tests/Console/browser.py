@@ -1,4 +1,4 @@
-"""A real Chromium, driven headless: what a person does at pages, and what the pages are to people who use them otherwise.
+"""A real Chromium, driven headless: it uses pages as a person does, and checks that they can be used without a mouse or with assistive tools.
 
 The drivers of the console and of Examples/WebJournal share it.
 """
@@ -26,10 +26,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "Interop"))
 from steps import check, equal  # noqa: E402
 
 WIDTHS, SCHEMES = (360, 1280), ("light", "dark")
-# What would do harm if it were not shown as text.
+# Text that would do harm as HTML.
 HOSTILE = "\"><script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">"
 
-# The rules of axe-core. The package is not imported: it would want a browser of its own.
+# The rules of axe-core. The package is not imported, because it would need a browser of its own.
 AXE = (pathlib.Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
 AXE_RUN = """
 const done = arguments[0];
@@ -37,10 +37,10 @@ axe.run(document, {resultTypes: ['violations']}).then(
   result => done(result.violations.flatMap(rule => rule.nodes.map(node => `axe ${rule.id} (${rule.impact}): ${rule.help}: ${node.html.slice(0, 160)}`))),
   error => done(['axe has failed: ' + error]));
 """
-# The rules that axe-core has; with fewer the file is another one.
+# The number of axe-core's rules; with fewer the file is not axe-core's.
 AXE_LEAST = 90
 
-# Finds what keeps people from using a page; each line is one thing that is amiss.
+# Finds obstacles for people who use a page; each line is one problem.
 RULES = r"""
 const finds = [];
 const name = element => element.tagName.toLowerCase() + (element.id ? '#' + element.id : '') + (element.className && element.className.baseVal === undefined ? '.' + element.className : '') + ' ' + element.textContent.trim().slice(0, 40);
@@ -110,7 +110,7 @@ return finds;
 
 
 def parser(description, **programs):
-    """The options of a driver: the programs that it runs, each with what it is."""
+    """The options of a driver: the programs that it runs, each with a description."""
     made = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, what in programs.items():
         made.add_argument(f"--{name}", required=True, type=lambda path: pathlib.Path(path).resolve(), help=what)
@@ -134,7 +134,7 @@ def views():
 
 
 def check_nothing(finds):
-    """Nothing keeps people from using the pages that were examined."""
+    """Checks that no obstacle was found on the examined pages."""
     check(not finds, "\n    ".join(finds[:40]))
 
 
@@ -159,7 +159,7 @@ class Browser:
         self.driver.quit()
 
     def look(self, width, scheme):
-        """Takes another width and colour scheme."""
+        """Sets another width and colour scheme."""
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500})
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
@@ -189,7 +189,7 @@ class Browser:
         Select(self.find(f"main [name='{name}']")).select_by_value(value)
 
     def press(self, text):
-        """Presses the button or follows the link that says so."""
+        """Presses the button or follows the link with a text."""
         if self.steadily(lambda: self.click(text)):
             self.wait_for_page()
 
@@ -205,31 +205,31 @@ class Browser:
 
     @staticmethod
     def steadily(body):
-        """Does something with elements of the page, and again where the page has meanwhile put others in their place, or is not whole yet."""
+        """Does something with elements of the page; again, if the page has replaced them meanwhile, or is still loading."""
         for _ in range(20):
             try:
                 return body()
             except (NoSuchElementException, StaleElementReferenceException):
                 time.sleep(0.05)
             except WebDriverException as error:
-                # Chromium's words for the same, where a page goes while it is asked.
+                # Chromium's error if the page is left during the call.
                 if "does not belong to the document" not in str(error):
                     raise
                 time.sleep(0.05)
         return body()
 
     def wait_for_page(self):
-        """Waits until another page has taken the place of the one that was marked as old."""
+        """Waits until another page has replaced the one that was marked as old."""
         self.wait(lambda: self.driver.execute_script("return !window.isOld && document.readyState === 'complete'"), "the page stays")
 
     def follow(self, element):
-        """Clicks what leads to another page, and waits for that, also where no scripts run."""
+        """Clicks an element that leads to another page, and waits for the page, also without scripts."""
         old = self.find("html")
         element.click()
         self.wait(lambda: self.find("html") != old, "the page stays")
 
     def wait(self, condition, what):
-        """Waits until something holds."""
+        """Waits until a condition holds."""
         end = time.monotonic() + 10
         while not self.steadily(condition):
             if time.monotonic() > end:
@@ -237,7 +237,7 @@ class Browser:
             time.sleep(0.02)
 
     def wait_for_pictures(self, is_seen=False):
-        """Waits until all pictures are there, or those that are seen: others may be loaded only when they are."""
+        """Waits until all pictures are loaded, or only the visible ones: others may be loaded when they become visible."""
         ask = """
             const waited = image => !arguments[0] || image.loading != "lazy" || image.getBoundingClientRect().top < window.innerHeight
             return [...document.images].every(image => !waited(image) || image.complete && image.naturalWidth > 0)
@@ -253,7 +253,7 @@ class Browser:
         return self.steadily(lambda: self.find("h1").text)
 
     def finds(self):
-        """What keeps people from using the page: by axe-core's rules, and by ours."""
+        """The obstacles on the page, by axe-core's rules and by ours."""
         self.driver.execute_script(AXE)
         rules = self.driver.execute_script("return axe.getRules().length")
         if rules < AXE_LEAST:
@@ -261,7 +261,7 @@ class Browser:
         return self.driver.execute_async_script(AXE_RUN) + self.driver.execute_script(RULES)
 
     def complaints(self):
-        """What the browser has complained about, such as what the page's policy refuses. A page that is not found, or not allowed, is none."""
+        """The browser's complaints, such as content that the page's policy refuses. The statuses 404 and 403 are not complaints."""
         messages = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
         return [message for message in messages if "status of 4" not in message]
 
@@ -280,19 +280,19 @@ class Browser:
         return finds
 
     def scan(self, selector):
-        """What a camera reads in a picture on the page: the text of each code."""
+        """The texts of the QR codes in a picture of the page, as a camera reads them."""
         with PIL.Image.open(io.BytesIO(self.find(selector).screenshot_as_png)) as picture:
             return [code.text for code in zxingcpp.read_barcodes(picture)]
 
     def skip_to_content(self):
-        """Reaches the content of the page by keys, as people do who have no mouse."""
+        """Reaches the content of the page with the keyboard, as people without a mouse do."""
         self.find("body").send_keys(Keys.TAB)
         equal(self.driver.switch_to.active_element.text, "Skip to the content")
         self.driver.switch_to.active_element.send_keys(Keys.ENTER)
         equal(self.driver.switch_to.active_element.get_attribute("id"), "content")
 
     def tab(self):
-        """Goes on to the next thing that can be used, whose focus has to be seen; none behind the last one."""
+        """Moves the focus to the next usable element, where it must be visible; returns none behind the last one."""
         self.driver.switch_to.active_element.send_keys(Keys.TAB)
         now = self.driver.switch_to.active_element
         if now.tag_name == "body":
@@ -302,7 +302,7 @@ class Browser:
         return now
 
     def picture(self, path):
-        """The page as a file, WebP, down to a length that still shows something in a guide, and of 60 kB at the most."""
+        """The page as a WebP file, cut to a length that is useful in a guide, and of 60 kB at most."""
         height = self.driver.execute_script("return Math.max(document.documentElement.scrollHeight, 400)")
         width = self.driver.execute_script("return document.documentElement.clientWidth")
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": min(height, 1400), "deviceScaleFactor": 1, "mobile": width < 500})

@@ -1,4 +1,4 @@
-"""What operators and developers mend at the console's pages: files of records, shares, what devices have met, and whole environments."""
+"""What operators and developers repair on the console's pages: files of records, shares, errors of devices, and whole environments."""
 
 import tarfile
 

@@ -18,7 +18,7 @@ UNDER = "/account"
 
 
 def terminal(command, folder, answers, environment=None):
-    """Runs a command on a terminal of its own, and types each answer once its question is there: what was shown, and how it ended."""
+    """Runs a command on a terminal of its own, and types each answer once its question is shown. Returns the output and the exit status."""
     pid, side = pty.fork()
     if pid == 0:
         os.chdir(folder)
@@ -97,7 +97,7 @@ def shares(step, server, cloud, given, folder, tls):
 
 
 def account(step, server, cloud, given, folder):
-    """Of an account of its own, since it is deleted in the end."""
+    """Uses an account of its own, because it deletes the account at the end."""
     url = server.url
     dora = cloud.add_account("dora")
     with Browser(url) as it:
@@ -217,7 +217,7 @@ def account(step, server, cloud, given, folder):
 
 
 def invitation(step, url, cloud, given):
-    """An operator adds an account in the console, and the person comes in."""
+    """An operator adds an account in the console, and the person signs in."""
     anna, ines = given["accounts"]["anna"], {"email": "ines@example.org", "password": "a password of Ines"}
     with Browser(url) as it:
         it.sign_in(anna)
@@ -255,7 +255,7 @@ def invitation(step, url, cloud, given):
 
 
 def provider(step, server, cloud, who):
-    """A new person, and the owner of an account, sign in with an identity provider, which has nothing to refuse."""
+    """A new person, and the owner of an account, sign in with an identity provider, which reports no error in their requests."""
     url = server.url
     with Browser(url) as it:
         with step("a person without an account signs in with the provider, and gets one"):
@@ -282,7 +282,7 @@ def provider(step, server, cloud, who):
             form = next(form for form in it.all("form.card") if "Connect Example Ltd" in form.text)
             form.find_element("css selector", "[name=password]").send_keys(emil["password"])
             it.press("Connect Example Ltd")
-            # A page of its own leads there.
+            # A separate page leads to the provider.
             it.wait(lambda: it.title == "Who are you?", "the provider does not come")
             it.press("Emil Dahl")
             check("The identity signs in to your account from now on." in it.text, it.text)
@@ -330,7 +330,7 @@ def looks(step, url, given, folder):
 
 
 def downloaded(it, folder, account):
-    """The archive of an account that a browser has just downloaded: named by whose it is, and by the day."""
+    """The archive of an account that a browser has just downloaded: its name has the account and the day."""
     files = []
 
     def is_there():

@@ -1,4 +1,4 @@
-"""An identity provider (OpenID Connect) on a port of this machine: in a browser, one presses who one is.
+"""An identity provider (OpenID Connect) on a port of this machine: in a browser, a button for each person signs that person in.
 
 It checks what a client sends, with the proof of the key (PKCE) and the client's secret, and answers each code once.
 """

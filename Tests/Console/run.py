@@ -18,7 +18,7 @@ from steps import Client, Steps, check, equal
 
 CITY = "c=iCloud.org.example.journal&type=City"
 TRIPS = "c=iCloud.org.example.journal&db=private&account=anna%40example.org&zone=Trips"
-# The pages that are looked at, by the names of their pictures.
+# The examined pages, by the names of their pictures.
 PAGES = {
     "overview": "", "record-types": "/records?c=iCloud.org.example.journal", "records": f"/records?{CITY}", "records-private": f"/records?{TRIPS}&type=Day",
     "missing-index": f"/records?{CITY}&s0=stars&d0=descending", "record": f"/record?{CITY}&name=oslo", "record-edit": f"/record?{CITY}&name=oslo&edit=1",
@@ -157,7 +157,7 @@ def without_scripts(step, url, given):
 
 
 def refuse(given):
-    """Has a device refused, so that a picture shows an error: a record that does not fit the schema, and a wrong password."""
+    """Makes the server refuse a device twice, so that a picture shows errors: a record that does not fit the schema, and a wrong password."""
     client, anna = Client(given), given["accounts"]["anna"]
     operation = {"operationType": "forceUpdate", "record": {"recordName": "hammerfest", "recordType": "City", "fields": {"stars": {"value": "many"}}}}
     client.post(client.base("public") + "/records/modify", {"operations": [operation]}, bearer=anna["token"])
@@ -185,7 +185,7 @@ def main():
     given_options.add_argument("--place", choices=("directory", "postgres"), default="directory", help="where the cloud is (directory)")
     options = given_options.parse_args()
     begin(options)
-    # Over TLS no device takes part, which would have to trust the certificate.
+    # Over TLS there is no device, because it would have to trust the certificate.
     step = Steps("console", least=8 if options.screenshots else 61 if options.tls else 63)
     place = places.PLACES[options.place](options, options.folder)
     try:

@@ -1,4 +1,4 @@
-"""A served cloud with something in it to look at: a public guide with pictures, somebody's journal that is shared, an operator and a developer."""
+"""A served cloud with sample data: a public guide with pictures, a person's shared journal, an operator and a developer."""
 
 import pathlib
 import sys
@@ -66,13 +66,13 @@ def fill(client, given):
             sys.exit(f"{path}: {reply.status_code} {reply.text[:800]}")
         return reply.json()
 
-    # One for everybody, one for Ben alone, and one that is revoked.
+    # A link for everybody, one for Ben only, and a revoked one.
     given["links"] = {"open": asked("links/make", {}), "revoked": asked("links/make", {})}
     asked("links/revoke", {"id": given["links"]["revoked"]["id"]})
 
 
 def start(place, options):
-    """A server over a cloud, which is filled: the server, and how to come in."""
+    """Starts a server over a cloud with sample data; returns the server and the credentials."""
     cloud = place.cloud
     given = start_server.fill(cloud)
     provider = Provider(options.folder)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a browser does: it is told to sign in, posts the page's form, comes back with a token, and gets a new one with each answer."""
+"""Signs in as a browser does: it is sent to the sign-in page, posts the form, returns with a token, and gets a new one with each answer."""
 
 import concurrent.futures
 import re

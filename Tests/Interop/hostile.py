@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What nobody should send: each must have the right answer, and leave a server that is well, small, and tells nobody of others."""
+"""Sends hostile requests: each must get the right answer, and leave the server healthy and small, without disclosing other accounts' data."""
 
 import gzip
 import hashlib
@@ -17,17 +17,17 @@ import urllib.parse
 import patience
 from steps import Client, Steps, arguments, check, equal, healthy, index, memory, only, refused, web_token
 
-# What the server is to stay below, in MB; where others use the machine, too, only twice as much is a failure.
+# The server's limit of memory in MB; if other programs use the machine, too, only twice as much is a failure.
 MEMORY_TARGET = 300
 STRICT = "--strict" in sys.argv
 MEMORY_MAX = MEMORY_TARGET if STRICT else 2 * MEMORY_TARGET
-# A healthy request while others are slow, and a head that does not come: seconds.
+# Seconds for a well-formed request while others are slow, and for a head that does not arrive.
 HEALTHY_MAX, HEAD_MAX = (2, 15) if STRICT else (30, 60)
 LARGEST_BODY = 8 << 20
 
 
 class Raw:
-    """A connection that sends what it likes."""
+    """A connection that sends any bytes."""
 
     def __init__(self, client, timeout=30):
         parts = urllib.parse.urlsplit(client.url)
@@ -41,7 +41,7 @@ class Raw:
         return self
 
     def answer(self):
-        """The status and the beginning of what comes; 0 when the connection ends without."""
+        """The status and the beginning of the answer; status 0 if the connection ends without one."""
         got = b""
         try:
             while b"\r\n\r\n" not in got and len(got) < 1 << 20:
@@ -57,7 +57,7 @@ class Raw:
             return 0, got
 
     def until_closed(self, limit, sending=b"", every=1.0):
-        """Seconds until the other side closes; `sending` goes out again and again meanwhile."""
+        """Seconds until the other side closes; meanwhile `sending` is sent again and again."""
         began, status = time.monotonic(), b""
         self.socket.settimeout(every)
         while time.monotonic() - began < limit:
@@ -111,13 +111,13 @@ class Hostile:
             time.sleep(1)
 
     def files(self):
-        """All files of the server, but those that come and go with a database."""
+        """All files of the server, except a database's temporary ones."""
         return {(root.name, str(path.relative_to(root.parent))) for root in map(pathlib.Path, self.given["folders"]) for path in root.parent.rglob("*")
                 if not path.name.endswith(("-wal", "-shm", "-journal"))}
 
 
 class Watched:
-    """A step, after which the server has to be well and no larger than it may."""
+    """A step, after which the server must be healthy and within its limit of memory."""
 
     def __init__(self, hostile, title):
         self.hostile, self.step = hostile, hostile.steps(title)
@@ -127,7 +127,7 @@ class Watched:
 
     def __exit__(self, kind, error, trace):
         now = memory(self.hostile.given["pids"])
-        # What a step before has made of it, that one has been told.
+        # The growth that an earlier step has caused was reported there.
         before, self.hostile.last, self.hostile.most = self.hostile.last, now, max(self.hostile.most, now)
         if kind is None:
             try:
@@ -139,10 +139,10 @@ class Watched:
 
 
 def wait_readable(connections, limit=60):
-    """Until something has come to each of them, or the time is over."""
+    """Waits until each connection has received something, or the time is over."""
     waiting, until = {connection.socket for connection in connections}, time.monotonic() + limit
     while waiting and time.monotonic() < until:
-        # Whatever comes to one stays there, unread.
+        # The received bytes stay unread.
         waiting -= set(select.select(list(waiting), [], [], 0.5)[0])
 
 
@@ -234,7 +234,7 @@ def wrong_types(it):
                         check(answer.json().get("serverErrorCode"), answer.text[:200])
                     check("INTERNAL_ERROR" not in answer.text, f"{place} = {str(value)[:40]!r}: {answer.text[:300]}")
             check(tried > 10, "nothing was tried")
-            # Whoever made zones by it, takes them away.
+            # Zones that the request has made are deleted.
             it.post("/zones/modify", {"operations": [{"operationType": "delete", "zone": {"zoneID": {"zoneName": "typed"}}}]})
     kinds = {"STRING": 1, "INT64": "x", "DOUBLE": "x", "TIMESTAMP": 1.5, "BYTES": "***", "LOCATION": {"latitude": 91, "longitude": 0}, "REFERENCE": "x", "ASSETID": {"fileChecksum": "x", "size": -1},
              "STRING_LIST": ["x", None], "INT64_LIST": [1, 1.5], "BYTES_LIST": "AAE=", "LOCATION_LIST": [{}], "REFERENCE_LIST": [{"recordName": 1}], "ASSETID_LIST": [{}], "NONSENSE": 1}
@@ -345,7 +345,7 @@ def credentials(it):
 
 
 def others(it):
-    """What is somebody's is not there for somebody else."""
+    """An account can't see another account's data."""
     given, client = it.given, it.client
     caller = client.get(client.base("public") + "/users/caller", api=given["apiToken"], web=web_token(client)).json()["userRecordName"]
     it.client.as_anna("/records/modify", {"zoneID": {"zoneName": "hostile"}, "operations": [
@@ -370,7 +370,7 @@ def others(it):
 
 
 def people(it):
-    """Nobody is found who has not agreed, and nobody tries out a list of addresses."""
+    """Only people who have agreed are found, and a list of addresses can't be tried out."""
     base = it.client.base("public")
     with it.step("somebody who has not agreed to be found"):
         asked = {"users": [{"emailAddress": it.given["accounts"]["ben"]["email"]}]}
@@ -425,7 +425,7 @@ def slow(it):
 
 
 def answers(it):
-    """Small requests whose answers would be large."""
+    """Sends small requests whose answers would be large."""
     zone = {"zoneName": "hostile-large"}
     it.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": zone}}]})
     for first in range(0, 200, 10):
@@ -464,7 +464,7 @@ def answers(it):
         data = json.dumps(query)
         head = f"POST {it.path}/records/query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {it.anna}\r\nContent-Length: {len(data)}\r\n\r\n{data}"
         connections, most = [Raw(it.client).send(head) for _ in range(40)], 0.0
-        # Until each has the beginning of its answer, and the server has not grown for two seconds since.
+        # Waits until each connection has the beginning of its answer, and the server has not grown for two seconds.
         wait_readable(connections)
         grown, until = time.monotonic(), time.monotonic() + 60
         while time.monotonic() < min(grown + 2, until):
@@ -507,7 +507,7 @@ def uploads(it):
             connection = Raw(client)
             connection.send(f"POST {path} HTTP/1.1\r\nHost: {connection.host}\r\nContent-Length: {len(data)}\r\n\r\n").send(data[:share])
             connection.close()
-        # An address takes one content in at a time: until the server has seen that the others are gone, it wants a client to wait.
+        # An address accepts one content at a time: the server makes a client wait until it has noticed that the other connections are closed.
         for _ in range(60):
             answer = client.post(address, data=data)
             if answer.status_code != 429:
@@ -668,7 +668,7 @@ def http(it):
     odd("20,000 headers", head + "".join(f"X-{number}: a\r\n" for number in range(20_000)) + "\r\n", (0, 400, 413, 431))
     odd("an address of 100 KB", "GET /" + "a" * 100_000 + " HTTP/1.1\r\nHost: x\r\n\r\n", (0, 400, 404, 414, 431))
     odd("a header with a zero in it", head + "X-Zero: a\0b\r\n\r\n", (0, 400))
-    # A proxy speaks a version of its own to the servers, and makes one Host of two that are equal.
+    # A proxy uses its own version of HTTP to the servers, and merges two equal Host headers.
     proxied = (200,) if it.given.get("isProxied") else ()
     odd("a version that there is not", "GET /health HTTP/9.9\r\nHost: x\r\n\r\n", (0, 400, 505, *proxied))
     odd("HTTP/2 without having been asked", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (0, 400, 505))
@@ -717,7 +717,7 @@ def http(it):
 
 
 def main():
-    # The others' arguments are the same for all drivers.
+    # The other arguments are the same for all drivers.
     sys.argv = [word for word in sys.argv if word != "--strict"]
     it = Hostile(arguments(__doc__))
     it.client.as_anna("/zones/modify", {"operations": [{"operationType": "create", "zone": {"zoneID": {"zoneName": "hostile"}}}]})

@@ -1,4 +1,4 @@
-"""Waits as clients do while a cloud is failing over: an answer 503 with Retry-After is waited out, and the request sent again.
+"""Waits as clients do while a cloud is failing over: after an answer 503 with Retry-After it waits, and sends the request again.
 
 A server that answers 503 has done nothing of the request (Formats/http.md), so it may be sent again as it is.
 """
@@ -11,9 +11,9 @@ import time
 
 import requests
 
-# Seconds that a request may be put off in all: an outage lasts 30 at the most.
+# The total of seconds that a request may be delayed: an outage lasts 30 at most.
 PATIENCE = 60
-# The environment's variable by which drivers are told that the cloud fails over: a file, into which they write how many answers were 503.
+# The environment variable that tells drivers that the cloud fails over: it names a file, into which they write how many answers were 503.
 VARIABLE = "TIDEMARK_FAILS_OVER"
 count, longest = 0, 0.0
 
@@ -23,7 +23,7 @@ def is_needed():
 
 
 def seconds_of(answer):
-    """What Retry-After says; an answer 503 without it is an error."""
+    """The seconds of Retry-After; an answer 503 without it is an error."""
     text = answer.headers.get("Retry-After")
     if text is None:
         raise AssertionError(f"503 without Retry-After: {answer.text[:300]!r}")
@@ -31,7 +31,7 @@ def seconds_of(answer):
 
 
 def install():
-    """Has all requests of this process wait, of whichever library, if the cloud fails over."""
+    """Makes the requests of all libraries in this process wait if the cloud fails over."""
     if not is_needed():
         return
     send = requests.adapters.HTTPAdapter.send
@@ -47,7 +47,7 @@ def install():
             if waited + wait > PATIENCE:
                 return answer
             count += 1
-            # Also where 0 was asked for: a client is not to take a processor.
+            # This holds for 0, too: a client may not use a whole processor.
             time.sleep(max(0.2, wait))
             longest = max(longest, time.monotonic() - began)
 
@@ -56,7 +56,7 @@ def install():
 
 
 def was_needed(path):
-    """Whether a driver that has ended was put off."""
+    """Whether a driver that has ended was delayed."""
     return path.exists() and int(path.read_text()) > 0
 
 

@@ -1,4 +1,4 @@
-"""Where the cloud lies that the drivers talk to: in a directory, in PostgreSQL with a shared directory for assets, or in a cluster.
+"""The place of the cloud to which the drivers talk: a directory, PostgreSQL with a shared directory for assets, or a cluster.
 
 Each place has a cloud that `tidemark admin` fills, starts what serves it, and ends that again.
 """
@@ -47,19 +47,19 @@ class Directory:
 
     @property
     def folders(self):
-        """Where the servers have files that are theirs alone."""
+        """The folder with the servers' own files."""
         return [self.folder / "data"]
 
     def fell(self):
-        """Which of the servers have ended by themselves."""
+        """The servers that have ended by themselves."""
         return [f"the server fell with {self.server.process.poll()}"] if self.server.process.poll() is not None else []
 
     def stop(self):
-        """How the servers have ended that were asked to."""
+        """The exit statuses of the servers that were asked to end."""
         return [self.server.stop()]
 
     def kill(self):
-        """Ends the server where it still runs; there may be none yet."""
+        """Ends the server if it runs; there may be none yet."""
         if self.server:
             self.server.kill()
 
@@ -76,7 +76,7 @@ class Database(Directory):
     name, is_database = "PostgreSQL", True
 
     def place(self):
-        # Not below the server's folder, whose files the drivers look at.
+        # Not in the server's folder, because the drivers look at the files there.
         self.database = Postgres(self.folder.with_name(self.folder.name + "-postgresql"))
         self.assets = self.folder / "data" / "assets"
         self.assets.mkdir(parents=True, mode=0o700)
@@ -98,7 +98,7 @@ class Cluster:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
         folder.mkdir(parents=True, exist_ok=True)
-        # The user of the database passes through it, which can't be said of every folder.
+        # The database's user must be able to enter the folder, which does not hold for every folder.
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="tidemark-interop-"))
         self.directory.chmod(0o755)
         self.cluster = clusters.Cluster(self.directory, options.server, weed=clusters.find_weed(self.directory))
@@ -142,7 +142,7 @@ class Cluster:
         self.cluster.kill_database(self.killed, etcd=True)
 
     def failed_over(self):
-        """Which machine has taken over."""
+        """The machine that has taken over."""
         found = wait_until("another primary", 120, lambda: next((it for it in [self.cluster.primary()] if it and it is not self.killed), None))
         return f"{self.killed.name} was killed, {found.name} has taken over"
 
@@ -152,7 +152,7 @@ class Cluster:
 
 
 class Proxied:
-    """What the drivers see of a cluster: its proxy."""
+    """A cluster as the drivers see it: its proxy."""
 
     def __init__(self, cluster):
         certificate = cluster.certificate

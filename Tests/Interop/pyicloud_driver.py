@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""pyicloud's CloudKit client against a served cloud, with PYICLOUD_CK_EXTRA=forbid: it takes no member that it does not know.
+"""Runs pyicloud's CloudKit client against a served cloud, with PYICLOUD_CK_EXTRA=forbid: it refuses members that it does not know.
 
 What pyicloud can't ask for (making zones, errors of its own making) is asked for plainly. Over TLS its own upload of assets is used; it
 refuses to send a file in the clear.
@@ -24,7 +24,7 @@ from steps import Client, Steps, arguments, check, equal, index, only, web_token
 
 
 class Service:
-    """As much of pyicloud's service as its session looks at."""
+    """The parts of pyicloud's service that its session uses."""
 
     def __getattr__(self, name):
         return None
@@ -56,25 +56,25 @@ def operation(kind, record_name, record_type="Place", tag=None, **fields):
 
 
 def rejected(error, *codes):
-    """Each record's code in what pyicloud has raised."""
+    """The code of each record in an error that pyicloud has raised."""
     found = [record.get("serverErrorCode") for record in error.payload["records"]]
     equal(found, list(codes), "codes")
 
 
 def code_of(error):
-    """The code of a request that was refused as a whole; pyicloud has it in the body only."""
+    """The code of a request that was refused as a whole; pyicloud has it only in the body."""
     found = re.search(r'"serverErrorCode":"(\w+)"', str(error))
     return found.group(1) if found else getattr(error, "code", None)
 
 
 def altered(token):
-    """A token with another byte in its midst."""
+    """A token with another byte in its middle."""
     middle = len(token) // 2
     return token[:middle] + ("A" if token[middle] != "A" else "B") + token[middle + 1:]
 
 
 class raising:
-    """Something that has to be raised; it is kept."""
+    """Expects an error to be raised, and keeps it."""
 
     def __init__(self, kind):
         self.kind, self.error = kind, None

@@ -23,10 +23,10 @@ import steps
 HERE = pathlib.Path(__file__).resolve().parent
 OPENAPI = HERE.parent.parent / "Documentation" / "Formats" / "openapi.json"
 CASES = 2_000
-# Whether the client's checks of certificates and its own upload work is only seen over TLS.
+# The client's checks of certificates, and its own upload, are only used over TLS.
 DRIVERS = {"pyicloud": True, "signed": False, "browser": False, "hostile": False, "schemathesis": False}
 PROGRAMS = {"pyicloud": "pyicloud_driver.py", "signed": "signed_client.py", "browser": "browser_flow.py", "hostile": "hostile.py"}
-# Lines after which a driver is in its middle.
+# The number of lines after which a driver is halfway.
 HALF = {"pyicloud": 20, "signed": 8, "browser": 10, "hostile": 50}
 
 
@@ -47,7 +47,7 @@ def parse_arguments():
 
 
 def run_program(command, before_half, half):
-    """Runs a driver; `before_half` is called when it has said `half` lines. Whether it ends well."""
+    """Runs a driver; `before_half` is called when it has printed `half` lines. Returns whether it succeeds."""
     process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True)
     for number, line in enumerate(process.stdout, 1):
         print(line, end="", flush=True)
@@ -57,7 +57,7 @@ def run_program(command, before_half, half):
 
 
 def drive(name, credentials, options, folder, fail_over):
-    """Whether a driver ends well. In its middle something is done, if anything."""
+    """Returns whether a driver succeeds. An action may be run halfway."""
     if name == "schemathesis":
         timer = threading.Timer(8, fail_over) if fail_over else None
         if timer:
@@ -88,7 +88,7 @@ def run_schemathesis(credentials, options, folder):
         "zoneID": {"zoneName": "schemathesis"}, "title": "All of it", "publicPermission": "READ_ONLY"})
     if answer.status_code != 200:
         sys.exit(f"shares/create: {answer.status_code} {answer.text[:500]}")
-    # Every operation as often; those that wait for what never happens are left out. Sessions that are ended are others'.
+    # Every operation equally often, except those that wait for an event that never happens, and the one that would end the session in use.
     command = [pathlib.Path(sys.executable).with_name("schemathesis"), "--config-file", HERE / "schemathesis.toml", "run", OPENAPI, "--url", given["url"], "--phases", "fuzzing",
                "--max-examples", "46", "--seed", str(options.seed), "--max-failures", "40", "--generation-with-security-parameters", "false", "--suppress-health-check", "all", "--warnings", "off", "--no-color",
                "--checks", "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance", "--request-timeout", "30",
@@ -127,12 +127,12 @@ def main():
 
 
 def run(name, options):
-    """Whether a driver ends well, at a cloud of its own, and with it what serves that."""
+    """Returns whether a driver succeeds at a cloud of its own, and the cloud's servers as well."""
     folder = options.folder / name
     print(f"== {name}, over {places.PLACES[options.place].name}", flush=True)
     place = places.PLACES[options.place](options, folder)
     try:
-        # A container is there before a server: over a directory it would not start.
+        # A container is made before the server, which would not start over a directory without one.
         given = start_server.fill(place.cloud) if not options.place == "cluster" else None
         server = place.serve(*start_server.UNLIMITED, tls=DRIVERS[name] and not options.plain)
         given = given or start_server.fill(place.cloud)

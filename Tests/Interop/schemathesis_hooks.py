@@ -1,4 +1,4 @@
-"""What schemathesis sends: JSON under every name, and often names of zones and records that are there, so that more than errors is answered."""
+"""The requests of schemathesis: JSON with every content type, and often names of existing zones and records, so that not all answers are errors."""
 
 import json
 import random
@@ -21,7 +21,7 @@ def text_serializer(context, value):
 
 
 def named(value, drawn):
-    """Now and then what is there in the place of what was made up."""
+    """Sometimes replaces an invented name by an existing one."""
     if isinstance(value, list):
         return [named(one, drawn) for one in value]
     if not isinstance(value, dict):
@@ -38,5 +38,5 @@ def named(value, drawn):
 
 @schemathesis.hook
 def map_body(context, body):
-    # What is drawn depends on what was made up, so that a seed gives the same cases.
+    # The choice depends on the invented name, so that a seed gives the same cases.
     return named(body, random.Random(repr(body))) if isinstance(body, (dict, list)) else body

@@ -10,7 +10,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def end_in_order():
     """From now on SIGINT, SIGTERM and SIGHUP raise `SystemExit` in the main thread, with the code that a shell gives a signal.
 
-    What is signalled again while the program ends does not interrupt that. A signal that whoever has started the program has it ignore (`nohup`)
+    Further signals do not interrupt the end of the program. A signal that the program was started to ignore (as by `nohup`)
     stays ignored. Processes that are forked from here on end at once.
     """
     program = os.getpid()
@@ -28,7 +28,7 @@ def end_in_order():
 
 
 def kill_at_exit(process):
-    """Kills a process when this program ends, if it still runs: a signal may come before anybody can stop it."""
+    """Kills a process when this program ends, if it still runs: a signal may arrive before the process can be stopped in another way."""
     def kill():
         if process.poll() is None:
             process.kill()

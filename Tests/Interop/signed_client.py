@@ -24,7 +24,7 @@ class Signer:
         self.client, self.key_id, self.key = client, key_id, key
 
     def headers(self, path, body, date=None, digest=None, key_id=None):
-        """The three headers. A digest replaces that of the body; a date, now."""
+        """The three headers. `digest` replaces the digest of the body, and `date` the current time."""
         date = date or moment()
         digest = base64.b64encode(hashlib.sha256(body).digest()).decode() if digest is None else digest
         signature = self.key.sign(f"{date}:{digest}:{path}".encode(), ec.ECDSA(hashes.SHA256()))

@@ -24,18 +24,18 @@ PASSWORDS = {"anna": "correct horse battery staple", "ben": "a second password"}
 
 
 def free_port():
-    """A port that nothing listens on by now."""
+    """A port on which no program listens."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         return found.getsockname()[1]
 
 
 class Cloud:
-    """A cloud, and what `tidemark admin` does with it: in a directory, or where the words `place` say."""
+    """A cloud, and the commands of `tidemark admin` on it: in a directory, or at the place that the options `place` name."""
 
     def __init__(self, tidemark, folder, place=None, environment=None):
         self.tidemark, self.folder, self.data = tidemark, folder, folder / "data"
-        # What is added to the environment of commands and servers.
+        # Additional environment variables of commands and servers.
         self.added = environment or {}
         self.place, self.environment = place or ["--data", self.data], os.environ | self.added
 
@@ -82,10 +82,10 @@ def sign_in(url, account, container=CONTAINER, certificate=None):
 
 
 class Server:
-    """A server that runs, on a port of its own choice."""
+    """A running server, on any free port."""
 
     def __init__(self, program, folder, place, *options, certificate=None, port=0, environment=None):
-        """`place` is a cloud's directory, or the options that say where the cloud is."""
+        """`place` is a cloud's directory, or the options that name the cloud's place."""
         self.folder, self.port_file, self.log = folder, folder / "port", folder / "server.log"
         self.port_file.unlink(missing_ok=True)
         where = place if isinstance(place, list) else ["--data", place]
@@ -117,7 +117,7 @@ class Server:
         return sign_in(self.url, account, container, self.certificate)
 
     def stop(self, within=40):
-        """Asks it to end; how it ended."""
+        """Asks the server to end; returns its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -134,7 +134,7 @@ class Server:
 
 
 def make_certificate(folder, address="127.0.0.1"):
-    """A certificate that nobody but those who are told trusts."""
+    """A certificate that only clients with this file trust."""
     certificate, key = folder / "certificate.pem", folder / "certificate.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=localhost",
                     "-addext", f"subjectAltName=IP:{address},DNS:localhost", "-keyout", key, "-out", certificate], check=True, capture_output=True)
@@ -152,7 +152,7 @@ def start(tidemark, program, folder, *options, tls=False):
 
 
 def fill(cloud):
-    """Makes containers, accounts, tokens and keys in a cloud, and tells what they are."""
+    """Makes containers, accounts, tokens and keys in a cloud, and returns them."""
     cloud.add_container(CONTAINER)
     cloud.add_container(FOREIGN)
     accounts = {name: cloud.add_account(name) for name in PASSWORDS}
@@ -169,7 +169,7 @@ def fill(cloud):
 
 
 def enter(server, cloud, given):
-    """Signs in at a server, and writes down how to come in."""
+    """Signs in at a server, and writes the credentials to a file."""
     given |= {"url": server.url}
     if server.certificate:
         given["certificate"] = server.certificate
@@ -183,7 +183,7 @@ def enter(server, cloud, given):
     return path
 
 
-# What the tests ask for in a minute is more than people do.
+# The tests send more requests a minute than people do.
 UNLIMITED = ["--request-rate", "0", "--sign-in-attempts", "0", "--connections-of-address", "0"]
 
 

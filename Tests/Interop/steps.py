@@ -1,4 +1,4 @@
-"""What the drivers share: steps that are counted and told, a client that takes no library's word, and how somebody signs in."""
+"""What the drivers share: steps that are counted and printed, a client without a library, and the sign-in."""
 
 import argparse
 import html.parser
@@ -18,7 +18,7 @@ patience.install()
 
 
 class Steps:
-    """Counts what was tried. A step that fails is told and the next one taken; at the end it counts."""
+    """Counts steps. A failing step is printed, and the next one is run; at the end the run counts as failed."""
 
     def __init__(self, name, least=0):
         self.name, self.least, self.done, self.failed = name, least, 0, 0
@@ -75,7 +75,7 @@ def arguments(about):
 
 
 class Client:
-    """Requests as they are, with the credentials that are asked for."""
+    """Sends requests as given, with the given credentials."""
 
     def __init__(self, credentials, verify=None):
         self.given = credentials
@@ -108,7 +108,7 @@ class Client:
         return self.post(address, method="GET", **more)
 
     def as_anna(self, operation, body, database="private", **more):
-        """As somebody who is signed in on a device; the answer must be well."""
+        """Sends a request with a device's session; it must succeed."""
         answer = self.post(self.base(database) + operation, body, bearer=self.given["accounts"]["anna"]["token"], **more)
         if answer.status_code != 200:
             raise AssertionError(f"{operation}: {answer.status_code} {answer.text[:500]}")
@@ -116,7 +116,7 @@ class Client:
 
 
 def refused(answer, status, *codes):
-    """Whether a request was refused as it has to be: status, code, and what every error has."""
+    """Checks a refusal: its status, its code, and the members that every error has."""
     shown = f"{answer.status_code} {answer.text[:300]!r}"
     check(answer.status_code == status, f"{shown} instead of {status}")
     check(answer.headers.get("Content-Type", "").startswith("application/json"), f"no JSON: {answer.headers.get('Content-Type')}")
@@ -127,7 +127,7 @@ def refused(answer, status, *codes):
 
 
 def only(outcomes, code=None):
-    """The one outcome of a list; with a code, it has to be that error."""
+    """The only outcome of a list; with a code, it must be that error."""
     equal(len(outcomes), 1, "outcomes")
     equal(outcomes[0].get("serverErrorCode"), code, str(outcomes[0])[:400])
     return outcomes[0]
@@ -168,7 +168,7 @@ class Form(html.parser.HTMLParser):
 
 
 def redirect_address(client, api):
-    """Where somebody without a session is sent, by the answer 421."""
+    """The address of the sign-in page, from the answer 421 to a request without a session."""
     answer = client.post(client.base() + "/zones/list", {}, api=api)
     error = refused(answer, 421, "AUTHENTICATION_REQUIRED")
     check(error.get("redirectURL"), f"no redirectURL: {answer.text}")
@@ -189,7 +189,7 @@ def post_form(client, address, account, stay=False, password=None):
 
 
 def web_token(client, account="anna", stay=False):
-    """A web-auth token, by way of the page."""
+    """A web-auth token from the sign-in page."""
     answer = post_form(client, redirect_address(client, client.given["apiToken"]), account, stay)
     check(answer.status_code in (302, 303), f"signing in: {answer.status_code} {answer.text[:300]}")
     query = urllib.parse.parse_qs(urllib.parse.urlsplit(answer.headers["Location"]).query)
@@ -197,7 +197,7 @@ def web_token(client, account="anna", stay=False):
 
 
 def index(given, record_type, *fields):
-    """Has fields of a type be queryable and sortable, while the server runs. `recordName` stands for the type as such."""
+    """Makes fields of a type queryable and sortable, while the server runs. `recordName` stands for the type itself."""
     for field in fields:
         command = [given["tidemark"], "admin", "schema", "index", "--container", given["container"], "--type", record_type, "--field", field,
                    "--queryable", *([] if field == "recordName" else ["--sortable"]), *given["place"]]
@@ -212,7 +212,7 @@ def index(given, record_type, *fields):
 
 
 def memory(pids):
-    """Megabytes that the largest of some processes has resident."""
+    """The resident megabytes of the largest of some processes."""
     return max(map(resident, pids))
 
 
@@ -224,7 +224,7 @@ def resident(pid):
 
 
 def healthy(client, within=5.0):
-    """Whether the server answers somebody who means well, soon; while a cloud fails over, as soon as it goes on."""
+    """Whether the server soon answers a well-formed request; while a cloud fails over, as soon as the cloud is back."""
     within += patience.PATIENCE if patience.is_needed() else 0
     began = time.monotonic()
     answer = client.get(client.url + "/health")

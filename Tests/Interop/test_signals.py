@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of how a program ends that a signal asks to end."""
+"""Tests how a program ends after a signal."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import unittest
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 
-# Starts a process that it ends itself, and one that nobody ends, and waits.
+# Starts one process that it ends itself, and one that it does not end, and waits.
 PROGRAM = """
 import subprocess, sys, time
 import signals
@@ -32,7 +32,7 @@ finally:
 class SignalTests(unittest.TestCase):
     def start(self, ignored=()):
         def prepare():
-            # What a shell starts in the background ignores SIGINT, and so do its tests.
+            # A program that a shell starts in the background ignores SIGINT, and so do the programs that the tests start.
             for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
                 signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 

@@ -1,6 +1,7 @@
 import Foundation
 
-/// A shell that runs a script, and reads the end of its input when the process of the tests lets go of it, or ends, however it ends.
+/// A shell that runs a script. The script's standard input ends when ``end()`` is called or when the process of the tests ends,
+/// by a kill, too.
 ///
 /// A script that starts a server waits for the end of its input (`cat >/dev/null`), and ends the server then.
 struct LeashedShell: Sendable {
@@ -19,7 +20,7 @@ struct LeashedShell: Sendable {
         leash = ends[1]
     }
 
-    /// Lets go of the shell, and waits for its end.
+    /// Ends the input of the script, and waits for the end of the shell.
     func end() {
         close(leash)
         var status: Int32 = 0

@@ -1,16 +1,16 @@
 import Foundation
 import TidemarkModel
 
-/// A PgBouncer that a test starts before a PostgreSQL server, on a loopback port, in the mode `transaction`: each transaction may have another
-/// connection to the server. It ends with the test's process, also where that is killed.
+/// A PgBouncer that a test starts before a PostgreSQL server, on a loopback port, in the mode `transaction`: each transaction may
+/// get another connection to the server. It ends with the test's process, also when that is killed.
 public final class PgBouncer: Sendable {
     private static let program =
         (["/usr/sbin"] + (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init))
         .map { $0 + "/pgbouncer" }.first { FileManager.default.isExecutableFile(atPath: $0) }
 
-    /// Whether tests can start one, and a server behind it.
+    /// Whether tests can start a PgBouncer, and a server behind it.
     public static let isInstalled = program != nil && PostgresServer.isInstalled
-    /// Why they can't, for the comment of a skipped test.
+    /// Why tests can't start a PgBouncer, for the comment of a skipped test.
     public static let whyNot = program == nil ? "PgBouncer is not installed: apt-get install pgbouncer" : PostgresServer.whyNot
 
     public let port: Int
@@ -48,7 +48,7 @@ public final class PgBouncer: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Starts it again, on the same port.
+    /// Starts the PgBouncer again, on the same port.
     public func start() throws {
         guard let program = Self.program else { throw PostgresServer.Failure(description: Self.whyNot) }
         let script = """
@@ -68,6 +68,6 @@ public final class PgBouncer: Sendable {
         }
     }
 
-    /// Kills it: all connections through it break.
+    /// Kills the PgBouncer: all connections through it break.
     public func stop() { process.withLock { $0.take() }?.end() }
 }

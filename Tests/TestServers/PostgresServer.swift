@@ -1,8 +1,8 @@
 import Foundation
 import TidemarkModel
 
-/// A PostgreSQL server that a test starts, in a temporary folder, on a loopback port and a Unix socket. It ends with the test's process,
-/// also where that is killed.
+/// A PostgreSQL server that a test starts, in a temporary folder, on a loopback port and a Unix socket. It ends with the test's
+/// process, also when that is killed.
 public final class PostgresServer: Sendable {
     /// Where the programs of PostgreSQL are; `nil` where they are missing.
     private static let programs: URL? = {
@@ -16,7 +16,7 @@ public final class PostgresServer: Sendable {
 
     /// Whether tests can start a server.
     public static let isInstalled = programs != nil
-    /// Why they can't, for the comment of a skipped test.
+    /// Why tests can't start a server, for the comment of a skipped test.
     public static let whyNot = "PostgreSQL is not installed: apt-get install postgresql-15"
 
     /// A server that tests share, each with databases of its own. No test stops it.
@@ -73,14 +73,15 @@ public final class PostgresServer: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Whom the server runs as: PostgreSQL refuses to run as root.
+    /// The user as whom the server runs when the tests run as root: PostgreSQL refuses to run as root.
     static let user: (id: uid_t, group: gid_t)? =
         getuid() == 0 ? (getpwnam("postgres") ?? getpwnam("nobody")).map { ($0.pointee.pw_uid, $0.pointee.pw_gid) } : nil
     static var asUser: String {
         user.map { "setpriv --reuid=\($0.id) --regid=\($0.group) --clear-groups" } ?? ""
     }
 
-    /// A port that nobody uses, below those that the system gives to outgoing connections: none of these takes it while the server restarts.
+    /// A port that is not in use, below the ports that the system gives to outgoing connections: none of these takes it while the
+    /// server restarts.
     static func freePort() throws -> Int {
         for _ in 0..<100 {
             let port = Int.random(in: 15_000..<32_000)
@@ -138,7 +139,7 @@ public final class PostgresServer: Sendable {
         process.withLock { $0.take() }?.end()
     }
 
-    /// Has the server start as a standby that never hears of a primary, and so is read-only; or as a primary again. It restarts.
+    /// Restarts the server as a standby without a primary, which is read-only; or as a primary again.
     public func restart(asStandby isStandby: Bool = false) throws {
         stop()
         let signal = folder.appendingPathComponent("data/standby.signal")
@@ -157,7 +158,7 @@ public final class PostgresServer: Sendable {
         try start()
     }
 
-    /// Has the server go on with its files as ``makeCopy()`` has copied them: what was written since is lost.
+    /// Puts back the files that ``makeCopy()`` has copied, and restarts the server: what was written since is lost.
     public func returnToCopy() throws {
         stop()
         try run("rm -rf \"$1/data\" && cp -a \"$1/copy\" \"$1/data\"")
@@ -217,7 +218,7 @@ public final class PostgresServer: Sendable {
 }
 
 extension PostgresServer {
-    /// Has all users but `tidemark` give a password from now on.
+    /// Requires a password from all users but `tidemark` from now on.
     public func demandPasswords() throws {
         try sql(
             "COPY (SELECT unnest(ARRAY['host all tidemark 127.0.0.1/32 trust', 'host all all 127.0.0.1/32 scram-sha-256'])) TO '\(hostFile)'"

@@ -51,7 +51,7 @@ public enum ProcessSpawn {
 }
 
 #if !canImport(Darwin)
-    /// The header shows it to GNU sources only, and Swift's module of the C library is none.
+    /// The C header declares it for GNU sources only, which Swift's module of the C library does not count as.
     @_silgen_name("posix_spawn_file_actions_addclosefrom_np")
     @discardableResult
     private func addCloseFrom(_ actions: UnsafeMutablePointer<posix_spawn_file_actions_t>, _ first: Int32) -> Int32

@@ -14,7 +14,7 @@ public final class SeaweedServer: Sendable {
     }()
     /// Whether tests can start a server.
     public static let isInstalled = program != nil
-    /// Why they can't, for the comment of a skipped test.
+    /// Why tests can't start a server, for the comment of a skipped test.
     public static let whyNot =
         "SeaweedFS is not installed: Deployment/Cluster/weed.py installs it, or TIDEMARK_WEED names its program weed"
 
@@ -22,7 +22,7 @@ public final class SeaweedServer: Sendable {
     public static func shared() throws -> SeaweedServer { try sharedServer.get() }
     private static let sharedServer = Result { try SeaweedServer() }
 
-    /// As ``shared()``, and waits on a thread of its own: tests share few threads.
+    /// As ``shared()``, but the caller waits without blocking a thread of the tests, which are few.
     public static func started() async throws -> SeaweedServer {
         try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread { continuation.resume(with: Result { try shared() }) }
@@ -30,7 +30,7 @@ public final class SeaweedServer: Sendable {
     }
 
     public static let keyID = "AKTEST"
-    /// What a path, a query and a header have to be encoded for.
+    /// Contains characters that have to be encoded in a path, a query and a header.
     public static let secret = "geheim/+=x"
 
     public let port: Int
@@ -50,7 +50,8 @@ public final class SeaweedServer: Sendable {
              "actions": ["Admin", "Read", "Write", "List", "Tagging"]}]}
             """
         try Data(settings.utf8).write(to: folder.appendingPathComponent("s3.json"))
-        // Besides, it listens at fixed ports, by which a second process would end, and reports statistics; as far as its version knows the options.
+        // The server would also listen at fixed ports, which a second process could not take, and report statistics. Both are
+        // turned off with the options that the installed version has.
         let script = """
             options= known=$("$1" server -h 2>&1 </dev/null)
             for option in s3.port.iceberg=0 s3.port.lance=0 master.telemetry=false; do
@@ -69,7 +70,8 @@ public final class SeaweedServer: Sendable {
             done
             """
         shell = try LeashedShell(script, [program, folder.path])
-        // The bucket can be made when all is up. One that was made too late for an answer is there (409).
+        // The bucket can be made once all parts run. A try whose answer came too late has made it all the same: then the status
+        // is 409.
         let make = """
             status=$(curl -s -o /dev/null -w '%{http_code}' --max-time 5 --aws-sigv4 aws:amz:us-east-1:s3 \
             --user '\(Self.keyID):\(Self.secret)' -X PUT http://127.0.0.1:\(port)/journal)
@@ -83,8 +85,8 @@ public final class SeaweedServer: Sendable {
         throw PostgresServer.Failure(description: "weed has not started: \(log.suffix(500))")
     }
 
-    /// The first of four ports that nobody uses; nor those of gRPC, which are 10,000 higher. All are below those that the system gives to
-    /// outgoing connections.
+    /// The first of four ports that are not in use. The ports of gRPC, 10,000 higher, are not in use either. All are below the
+    /// ports that the system gives to outgoing connections.
     private static func freePorts() throws -> Int {
         for _ in 0..<100 {
             let port = Int.random(in: 220...450) * 50

@@ -11,7 +11,7 @@ extension StubBucket.Arrival {
         query.split(separator: "&").first { $0.hasPrefix(Self.name) }.map { String($0.dropFirst(Self.name.count)) }
     }
 
-    /// Why an address is refused; `nil` for a good one, and for a request without a signature in the query.
+    /// Why the server refuses an address; `nil` for a valid one, and for a request without a signature in the query.
     func refusal(at now: Date) -> String? {
         guard let signature else { return nil }
         let pairs = query.split(separator: "&").filter { !$0.hasPrefix(Self.name) }.sorted()
@@ -29,7 +29,7 @@ extension StubBucket.Arrival {
         var key = Array("AWS4\(SeaweedServer.secret)".utf8)
         for part in scope + [text.joined(separator: "\n")] { key = HMACSHA256.code(of: Array(part.utf8), key: key) }
         guard Hexadecimal.text(key) == signature else { return "SignatureDoesNotMatch" }
-        // Texts of one form are in the order of their times.
+        // Times as text: their order is that of the times, because all have one form.
         let earliest = Self.text(now - (Double(value("X-Amz-Expires")) ?? 0))
         return time < earliest ? "AccessDenied" : nil
     }

@@ -1,25 +1,26 @@
 import Foundation
 import TidemarkModel
 
-/// A server that speaks as much of S3 as the storage asks for, keeps objects in memory, and fails as it is told to.
+/// A server that speaks the part of S3 that the storage uses. It keeps objects in memory, and fails on request.
 ///
-/// It has the bucket `journal` and the keys of ``SeaweedServer``. Other processes reach it as well, while that of the tests runs.
+/// It has the bucket `journal` and the keys of ``SeaweedServer``. Other processes can reach it while the process of the tests
+/// runs.
 public final class StubBucket: Sendable {
     /// How a request fails.
     public enum Fault: Sendable {
-        /// It is answered with a status and not done.
+        /// The request is answered with a status, and is not done.
         case status(Int, code: String, retryAfter: Int? = nil)
-        /// It is done, and the connection closed before the answer.
+        /// The request is done, and the connection is closed before the answer.
         case lostAnswer
         /// Half of the answer's body comes, then the connection is closed.
         case halfBody
-        /// A byte of the answer's body is another.
+        /// One byte of the answer's body is wrong.
         case otherByte
-        /// The answer has the range of another size.
+        /// The answer's range has a wrong total size.
         case otherSize
-        /// Nothing comes for so long.
+        /// No answer comes for so many seconds.
         case silence(Double)
-        /// The answer is no HTTP.
+        /// The answer is not HTTP.
         case noHTTP
         /// The status is 200, and the body an error.
         case lateError
@@ -42,7 +43,7 @@ public final class StubBucket: Sendable {
         var uploads: [String: (key: String, parts: [Int: Data], begun: Date)] = [:]
         var lastUpload = 0
         var arrivals: [Arrival] = []
-        /// Faults of the next requests that they fit.
+        /// The faults of the next requests. Each applies to the first request that `fits` accepts.
         var faults: [(fits: @Sendable (Arrival) -> Bool, fault: Fault)] = []
         var age: TimeInterval = 0
         var problems: [String] = []
@@ -51,7 +52,7 @@ public final class StubBucket: Sendable {
     public let port: Int
     private let listening: Int32
     private let state = LockedValue(State())
-    /// Keys of a page of a list: few, so that there are several.
+    /// Keys on a page of a list: few, so that tests get several pages.
     private static let pageSize = 3
 
     public init() throws {
@@ -88,23 +89,23 @@ public final class StubBucket: Sendable {
         close(listening)
     }
 
-    /// Where requests go to.
+    /// The address for requests.
     public var endpoint: String { "http://127.0.0.1:\(port)" }
     public var arrivals: [Arrival] { state.withLock { $0.arrivals } }
-    /// What requests had that they should not have.
+    /// What was wrong with requests.
     public var problems: [String] { state.withLock { $0.problems } }
     public var keys: [String] { state.withLock { $0.objects.keys.sorted() } }
     public var uploadCount: Int { state.withLock { $0.uploads.count } }
 
-    /// Has the next requests that fit fail.
+    /// Makes the next requests fail for which `fits` is true.
     public func fail(_ fault: Fault, times: Int = 1, where fits: @escaping @Sendable (Arrival) -> Bool = { _ in true }) {
         state.withLock { state in for _ in 0..<times { state.faults.append((fits, fault)) } }
     }
 
-    /// Has no later request fail.
+    /// Removes all faults.
     public func forgetFaults() { state.withLock { $0.faults = [] } }
 
-    /// Makes everything older.
+    /// Makes all objects and uploads older.
     public func age(by time: TimeInterval) {
         state.withLock { state in
             for key in state.objects.keys { state.objects[key]?.modified -= time }
@@ -219,7 +220,7 @@ public final class StubBucket: Sendable {
         return true
     }
 
-    /// What every request has.
+    /// Checks what every request must have.
     private func check(_ arrival: Arrival, _ body: [UInt8]) {
         guard arrival.signature == nil else { return }
         func note(_ problem: String) { state.withLock { $0.problems.append("\(arrival.method) \(arrival.path): \(problem)") } }

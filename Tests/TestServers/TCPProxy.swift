@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkModel
 
-/// A proxy on a loopback port that passes bytes on, or does what networks do when they are bad.
+/// A proxy on a loopback port that passes bytes on, or behaves like a bad network.
 public final class TCPProxy: Sendable {
     /// What happens to bytes.
     public enum Mode: Sendable {
@@ -15,11 +15,11 @@ public final class TCPProxy: Sendable {
         case refuse
         /// Instead of the server's answers the client gets these bytes.
         case garbage([UInt8])
-        /// It is passed on with some bytes replaced, on either way.
+        /// Bytes are passed on, some of them replaced, in each direction.
         case replace(sent: Replacement, answered: Replacement)
     }
 
-    /// Bytes, and those that come in their place wherever a piece has them.
+    /// Bytes, and the bytes that replace them wherever they occur in a piece.
     public struct Replacement: Sendable {
         fileprivate let old, new: Data
 
@@ -35,20 +35,21 @@ public final class TCPProxy: Sendable {
         }
     }
 
-    /// How a connection ends at a piece of what its client sends.
+    /// How a connection ends after a piece of what its client sends.
     private struct PlannedCut {
         let passesLast: Bool
         let action: (@Sendable () -> Void)?
     }
 
-    /// Sockets are closed and shut down under its lock: a number that is closed may be another test's socket at once.
+    /// Sockets are closed and shut down under the lock of this state: as soon as one is closed, another test's socket may get its
+    /// number.
     private struct State {
         var mode = Mode.pass
         var isListening = true
         var sockets: Set<Int32> = []
         var accepted = 0
         var swallowed = 0
-        /// Pieces of what clients send that pass before a connection is cut; `nil` for no end.
+        /// How many more pieces from clients pass before a connection is cut; `nil` if none is to be cut.
         var piecesLeft: Int?
         var nextCut = PlannedCut(passesLast: false, action: nil)
         var hasCut = false
@@ -95,7 +96,7 @@ public final class TCPProxy: Sendable {
     /// How many connections it has accepted.
     public var accepted: Int { state.withLock { $0.accepted } }
 
-    /// How many pieces of the server's answers it has swallowed, or has passed garbage on for.
+    /// How many pieces of the server's answers were swallowed or replaced by garbage.
     public var swallowed: Int { state.withLock { $0.swallowed } }
 
     public func set(_ mode: Mode) { state.withLock { $0.mode = mode } }
@@ -107,12 +108,13 @@ public final class TCPProxy: Sendable {
         }
     }
 
-    /// Cuts the connection on which a piece of what clients send comes, once. Each statement, or some that go together, is a piece.
+    /// Cuts a connection once, when a client sends a certain piece on it. A piece is one statement, or several that are sent
+    /// together.
     ///
     /// - Parameters:
-    ///   - count: How many pieces of all connections pass before that one, from now on.
+    ///   - count: How many pieces of all connections pass before the piece at which the connection is cut, counted from now.
     ///   - passesLast: Whether the server gets the piece; its answer is lost then.
-    ///   - action: Is called before the connection is cut, on the proxy's thread; where the server gets the piece, after it has answered.
+    ///   - action: Called on the proxy's thread before the connection is cut; if the server gets the piece, after its answer.
     public func cut(afterPieces count: Int, passingLast passesLast: Bool, doing action: (@Sendable () -> Void)? = nil) {
         let cut = PlannedCut(passesLast: passesLast, action: action)
         state.withLock { state in (state.piecesLeft, state.nextCut, state.hasCut) = (count, cut, false) }
@@ -121,7 +123,7 @@ public final class TCPProxy: Sendable {
     /// Forgets a cut that has not come yet. ``hasCut`` stays as it is.
     public func forgetCut() { state.withLock { $0.piecesLeft = nil } }
 
-    /// Whether ``cut(afterPieces:passingLast:doing:)`` has cut a connection since it was called last.
+    /// Whether a connection was cut since the last call of ``cut(afterPieces:passingLast:doing:)``.
     public var hasCut: Bool { state.withLock { $0.hasCut } }
 
     /// How many pieces clients have sent.
@@ -129,7 +131,7 @@ public final class TCPProxy: Sendable {
 
     /// Counts a piece of what a client sends.
     ///
-    /// - Returns: `nil` where it is passed on as usual; otherwise the connection is cut.
+    /// - Returns: `nil` if the piece is passed on as usual; otherwise how the connection is cut.
     private func cutAtPiece() -> PlannedCut? {
         state.withLock { state in
             state.pieces += 1
@@ -141,7 +143,7 @@ public final class TCPProxy: Sendable {
         }
     }
 
-    /// Waits until a server has something to say, for so many seconds at the most.
+    /// Waits until the server sends something, for so many seconds at the most.
     private static func waitForAnswer(_ server: Int32, seconds: Int32) {
         var waiting = pollfd(fd: server, events: Int16(POLLIN), revents: 0)
         _ = poll(&waiting, 1, seconds * 1000)
@@ -198,7 +200,7 @@ public final class TCPProxy: Sendable {
                 pollfd(fd: client, events: Int16(POLLIN), revents: 0), pollfd(fd: server, events: Int16(POLLIN), revents: 0),
             ]
             if case .stall = mode { for index in 0..<2 { waiting[index].events = 0 } }
-            // What it is to do may change.
+            // The mode may change meanwhile, so the wait is short.
             guard poll(&waiting, 2, 20) >= 0 else { break }
             for (from, to) in [(0, server), (1, client)] where waiting[from].revents != 0 {
                 let count = read(waiting[from].fd, &buffer, buffer.count)
@@ -215,7 +217,7 @@ public final class TCPProxy: Sendable {
                     isOpen = false
                     break
                 }
-                // It may have been changed while this waited. What is stalled was not to be read.
+                // The mode may have changed during the wait. A stalled connection is not to be read.
                 var current = self.mode
                 if case .stall = current { current = mode }
                 switch (current, from) {

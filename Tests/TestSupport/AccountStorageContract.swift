@@ -2,9 +2,9 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``AccountStorage`` does.
+/// The checks of what every ``AccountStorage`` does.
 package enum AccountStorageContract {
-    /// Makes another server's storage of the same accounts, of which there are none at first.
+    /// Makes another server's storage of the same accounts. At first there are no accounts.
     package typealias Subject = @Sendable () async throws -> any AccountStorage
 
     private static func account(
@@ -35,7 +35,7 @@ package enum AccountStorageContract {
                 }
             }
         },
-        StorageCheck("of an address there is one account, whoever adds it first") { open in
+        StorageCheck("an address has one account, even if it is added twice at once") { open in
             let (storage, other) = (try await open(), try await open())
             let anna = try await storage.add(account(1))
             var again = account(2)
@@ -58,7 +58,7 @@ package enum AccountStorageContract {
             try requireEqual(ids.count, 1, "accounts of one address")
             try requireEqual(try await storage.accounts().count, 2, "accounts")
         },
-        StorageCheck("a number is of one account, and free again when that has another") { open in
+        StorageCheck("a number belongs to one account, and is free again when the account has another") { open in
             let storage = try await open()
             var anna = try await storage.add(account(1, phone: "+491"))
             try await requireError(.invalidArguments, "adding a number that is taken") {
@@ -68,14 +68,14 @@ package enum AccountStorageContract {
             var ben = try await storage.add(account(2))
             ben.phone = "+491"
             try await requireError(.invalidArguments, "taking a number") { try await storage.update(ben) }
-            // Its own may be written again.
+            // An account may be written again with its own number.
             try await storage.update(anna)
             anna.phone = nil
             try await storage.update(anna)
             try await storage.update(ben)
             try requireEqual(try await storage.account(phone: "+491")?.id, ben.id, "whose the number is")
         },
-        StorageCheck("an address is changed to one that nobody has, and the one before is free") { open in
+        StorageCheck("an address is changed to an unused one, and the former one is free") { open in
             let (storage, other) = (try await open(), try await open())
             var (anna, ben) = (try await storage.add(account(1)), try await storage.add(account(2)))
             _ = try await other.account(id: anna.id)
@@ -137,7 +137,7 @@ package enum AccountStorageContract {
             try requireEqual(changed?.after.quota, 7, "by the loop")
             try require(try await accounts.update(id: anna.id) { $0.quota = 7 } == nil, "a removed one by the loop")
         },
-        StorageCheck("a container's name leads to its account, also of those who came before and after") { open in
+        StorageCheck("a user record name of a container leads to its account, for earlier and later accounts") { open in
             let (storage, other) = (try await open(), try await open())
             let early = try await storage.add(account(1))
             @Sendable func name(_ account: StoredAccount, _ container: String = "iCloud.org.example.journal") -> String {
@@ -189,7 +189,7 @@ package enum AccountStorageContract {
                 try await storage.accounts().map(\.email),
                 ["_@example.org", "a-@example.org", "a@example.org", "b@example.org", "z@example.org", "ä@example.org"], "order")
         },
-        StorageCheck("many that ask at once each get their account") { open in
+        StorageCheck("simultaneous requests each get their own account") { open in
             let storage = try await open()
             for number in 0..<20 { _ = try await storage.add(account(number)) }
             try await withThrowingTaskGroup(of: Void.self) { group in

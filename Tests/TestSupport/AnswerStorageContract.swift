@@ -12,7 +12,7 @@ package enum AnswerStorageContract {
         let storage: any CloudStorage
         let user: String
 
-        /// As the engine does: what has ended goes, then the answer is stored.
+        /// Stores answers as the engine does: first those that have ended are removed, then the new one is stored.
         func keep(_ tokens: [String], at time: Int64) async throws {
             for token in tokens {
                 try await storage.write(owners: [user]) { [user] rows throws(CloudError) in
@@ -44,7 +44,7 @@ package enum AnswerStorageContract {
 
     /// All checks.
     package static let all: [StorageCheck<any CloudStorage>] = [
-        StorageCheck("an answer ends after seven days, but for a user's newest") { storage in
+        StorageCheck("an answer expires after seven days, except a user's newest") { storage in
             let answers = Answers(storage: storage, user: "_a")
             let tokens = names("a", AnswerAge.newest + 10)
             try await answers.keep(tokens, at: start)
@@ -68,7 +68,7 @@ package enum AnswerStorageContract {
                 asked += more
             }
         },
-        StorageCheck("answers from a time when the clock was ahead stay, and get the times of now in a sweep") { storage in
+        StorageCheck("answers from a time when the clock was ahead stay, and a sweep corrects their times") { storage in
             let answers = Answers(storage: storage, user: "_c")
             try await answers.keep(["ahead"], at: start + 3_650 * day)
             let tokens = names("c", 3 * AnswerAge.newest)
@@ -86,7 +86,7 @@ package enum AnswerStorageContract {
                 try await answers.kept(["ahead"] + tokens + ["last"]), tokens.suffix(AnswerAge.newest) + ["last"], "what is new")
             try await answers.requireCount("the bytes of what has ended")
         },
-        StorageCheck("of an account that is removed no answer stays") { storage in
+        StorageCheck("no answer of a removed account stays") { storage in
             let answers = Answers(storage: storage, user: "_g")
             try await answers.keep(["one", "two"], at: start)
             try await storage.write(owners: ["_g"]) { rows throws(CloudError) in try rows.removeAnswers(of: "_g") }
@@ -95,7 +95,7 @@ package enum AnswerStorageContract {
             let used = try await storage.read { rows throws(CloudError) in try rows.used(by: "_g") }
             try requireEqual(used, 0, "bytes")
         },
-        StorageCheck("a sweep finds the users whose answers have ended, and others not") { storage in
+        StorageCheck("a sweep finds only the users whose answers have expired") { storage in
             let age = AnswerAge(at: start + 2 * week)
             try await Answers(storage: storage, user: "_d").keep(names("d", AnswerAge.newest), at: start)
             try await Answers(storage: storage, user: "_e").keep(names("e", AnswerAge.newest + 1), at: start)

@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkHTTP
 
-/// What every ``AssetStorage`` does, as checks that throw where it doesn't.
+/// The checks of what every ``AssetStorage`` does. A check throws if the storage does something else.
 package struct AssetStorageContract: Sendable, CustomStringConvertible {
     /// A place where contents are stored, and the storages of several servers over it.
     package struct Subject: Sendable {
@@ -19,7 +19,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
         }
     }
 
-    /// What a storage does that it should not.
+    /// What a storage does wrong.
     package struct Broken: Error, CustomStringConvertible {
         package let description: String
     }
@@ -46,7 +46,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
         try require(value == other, "\(what): \(value), not \(other)")
     }
 
-    /// The digests of all pages, sorted: one that comes twice is there twice.
+    /// The digests of all pages, sorted: a digest that comes twice is in the list twice.
     private static func digests(of owner: String, in storage: any AssetStorage) async throws -> [String] {
         var (all, place): ([String], String?) = ([], nil)
         repeat {
@@ -79,7 +79,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
         return Data(bytes)
     }
 
-    /// What whoever has an address reads there.
+    /// Reads an address as any client does that has it.
     private static func read(_ url: String?, _ headers: (String, String)...) async throws -> HTTPAnswer {
         guard let url else { throw Broken(description: "there is no address") }
         let transport = CurlTransport(trustRoots: .system, isSecure: url.hasPrefix("https:"))
@@ -121,7 +121,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("pieces become a content, whichever server they come to") { subject in
+        AssetStorageContract("pieces become a content, at any server") { subject in
             let storages = [try subject.storage(), try subject.storage()]
             let content = content(100_000, 7)
             let asset = AssetDigest.asset(of: content)
@@ -153,7 +153,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 try require(piece == content[offset..<end], "the bytes from \(offset)")
             }
         },
-        AssetStorageContract("what a piece repeats is skipped, whichever server it comes to") { subject in
+        AssetStorageContract("bytes that a piece repeats are skipped, at any server") { subject in
             let storages = [try subject.storage(), try subject.storage()]
             let content = content(1000, 19)
             let asset = AssetDigest.asset(of: content)
@@ -236,7 +236,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 let wrong = await withTaskGroup(of: String?.self) { group in
                     for sender in 0..<4 {
                         group.addTask {
-                            // As a device does that begins again where the cloud is.
+                            // As a device does that starts again at the offset that the cloud has.
                             for _ in 0..<20 where !storages[0].has(asset, owner: owner) {
                                 do throws(CloudError) {
                                     var offset = try await storages[sender % 2].received(asset, owner: owner)
@@ -266,7 +266,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("a content that comes whole counts, whatever has come before") { subject in
+        AssetStorageContract("a whole content counts, whatever pieces came before") { subject in
             let storage = try subject.storage()
             let content = content(1000, 20)
             let asset = AssetDigest.asset(of: content)
@@ -275,7 +275,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             try require(answer.isWhole && answer.received == 1000, "it is whole")
             try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
         },
-        AssetStorageContract("what was sent of a larger asset of the same digest is in nobody's way") { subject in
+        AssetStorageContract("pieces of a larger asset of the same digest do not obstruct an upload") { subject in
             let storage = try subject.storage()
             let content = content(1000, 21)
             let asset = AssetDigest.asset(of: content)
@@ -283,7 +283,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             for (offset, count) in [(0, 500), (500, 500), (1000, 1), (1001, 999)] {
                 _ = try await storage.add(Data(count: count), to: larger, at: Int64(offset), owner: owner, by: nil)
             }
-            // The beginning is not its own, so the first whole is refused, and the next one taken.
+            // The stored beginning is of the larger asset, so the first whole upload is refused, and the next one is accepted.
             for attempt in 0..<3 where !storage.has(asset, owner: owner) {
                 try require(attempt < 2, "it is never whole")
                 do throws(CloudError) {
@@ -295,7 +295,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             }
             try requireEqual(try await storage.piece(of: asset, from: 0, count: 1000, owner: owner), content, "the content")
         },
-        AssetStorageContract("nobody goes on with what another user has begun") { subject in
+        AssetStorageContract("a user can't continue another user's upload") { subject in
             let storage = try subject.storage()
             let content = content(1000, 13)
             let asset = AssetDigest.asset(of: content)
@@ -333,7 +333,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             }
             try require(FileManager.default.fileExists(atPath: file.path), "the file is there")
         },
-        AssetStorageContract("ranges are what they are of the content, and nothing behind its end") { subject in
+        AssetStorageContract("ranges are those of the content, and empty behind its end") { subject in
             let storage = try subject.storage()
             let content = content(1000, 15)
             let asset = try await send(content, to: storage, pieces: 1000)
@@ -351,7 +351,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 }
             }
         },
-        AssetStorageContract("an address, where there is one, is of one content, and anybody reads that by it") { subject in
+        AssetStorageContract("an address, if there is one, gives everybody one content") { subject in
             let storage = try subject.storage()
             let bytes = content(1000, 20)
             let asset = try await send(bytes, to: storage, pieces: 1000)
@@ -371,7 +371,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             try requireEqual(part.status.code, 206, "the status of a part")
             try requireEqual(part.headers.first(name: "Content-Range"), "bytes 10-19/1000", "the range")
             try require(part.body == Array(bytes[10..<20]), "the part")
-            // The same signature for another content.
+            // The signature of one content does not open another.
             func path(_ asset: CloudAsset) -> String { "\(asset.digest.prefix(2))/\(asset.digest)" }
             let altered = url?.replacingOccurrences(of: path(asset), with: path(other))
             try requireEqual(try await read(altered).status.code, 403, "the status of another content")
@@ -382,10 +382,10 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
                 _ = try storage.signedURL(of: CloudAsset(digest: "../x", size: 1), owner: owner)
             }
         },
-        AssetStorageContract("a content of another size is none, and is asked for") { subject in
+        AssetStorageContract("a content of another size counts as missing") { subject in
             let storage = try subject.storage()
             let asset = try await send(content(1000, 22), to: storage, pieces: 1000)
-            // To somebody who looks for these, what is there was cut, or has grown.
+            // To a client that looks for these sizes, the stored content was cut, or has grown.
             let others = [999, 1001, 0].map { CloudAsset(digest: asset.digest, size: $0) }
             for other in others { try require(!storage.has(other, owner: owner), "it has \(other.size) bytes") }
             try require(storage.has(asset, owner: owner), "it has its own size")
@@ -393,7 +393,7 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             try requireEqual(examined.missing, others, "missing")
             try requireEqual(examined.aging, [], "aging")
         },
-        AssetStorageContract("what is removed is gone for all servers, and may come again") { subject in
+        AssetStorageContract("a removed content is gone for all servers, and can be uploaded again") { subject in
             let (first, second) = (try subject.storage(), try subject.storage())
             let content = content(1000, 16)
             for _ in 0..<2 {
@@ -421,13 +421,13 @@ package struct AssetStorageContract: Sendable, CustomStringConvertible {
             let begun = AssetDigest.asset(of: content(10, 999))
             _ = try await storage.add(content(10, 999).prefix(5), to: begun, at: 0, owner: "_three", by: nil)
             try requireEqual(try await storage.owners().sorted(), ["", "_one", "_three", "_two"], "owners")
-            // Nothing but a piece of an upload is there of the third.
+            // Of the third owner there is only a piece of an upload.
             for owner in ["", "_one", "_two", "_three", "_four"] {
                 try requireEqual(
                     try await digests(of: owner, in: storage), (expected[owner] ?? []).sorted(), "digests of \(owner)")
             }
         },
-        AssetStorageContract("ages are told from when a content came or was touched") { subject in
+        AssetStorageContract("the age of a content counts from its upload or last touch") { subject in
             let storage = try subject.storage()
             let asset = try await send(content(100, 17), to: storage, pieces: 100)
             let missing = CloudAsset(digest: AssetDigest.asset(of: Data([4])).digest, size: 1)

@@ -1,8 +1,8 @@
 import TidemarkCloudEngine
 
-/// What every ``ChangeSignal`` does.
+/// The checks of what every ``ChangeSignal`` does.
 package enum ChangeSignalContract {
-    /// Makes the signals of one container, as processes have them that share it, and of another one.
+    /// Makes the signals that the processes of one container have, and a signal of another container.
     package struct Subject: Sendable {
         /// Makes another process's signal of the container.
         let signal: @Sendable () async throws -> any ChangeSignal
@@ -17,7 +17,7 @@ package enum ChangeSignalContract {
         }
     }
 
-    /// Counts the elements of a signal's stream, until it is let go. Until then the signal is there.
+    /// Counts the elements of a signal's stream until ``end()``. Until then it holds the signal.
     private final class Listener: Sendable {
         private let signal: any ChangeSignal
         private let count: Shared<Int>
@@ -39,13 +39,13 @@ package enum ChangeSignalContract {
             await task.value
         }
 
-        /// Waits for an element after a number of them.
+        /// Waits until the count is greater than a number.
         func requireMore(than before: Int, _ what: String) async throws {
             try require(try await eventually { heard > before }, "\(what): nothing was heard")
         }
     }
 
-    /// Posts until a listener has heard: whatever there is besides may need a moment until it hears.
+    /// Posts until a listener hears it: a connection may need a moment.
     private static func connect(_ listener: Listener, by signal: any ChangeSignal) async throws {
         for _ in 0..<3_000 where listener.heard == 0 {
             signal.post()
@@ -56,7 +56,7 @@ package enum ChangeSignalContract {
 
     /// All checks.
     package static let checks: [StorageCheck<Subject>] = [
-        StorageCheck("who listens in this process hears each signal that comes after the last was heard") { subject in
+        StorageCheck("a listener in this process gets each signal after the last one that it got") { subject in
             let signal = try await subject.signal()
             let listener = try Listener(to: signal)
             for number in 1...5 {
@@ -65,7 +65,7 @@ package enum ChangeSignalContract {
                 try await listener.requireMore(than: before, "signal \(number)")
             }
         },
-        StorageCheck("who listens in another process hears it, and answers can go back") { subject in
+        StorageCheck("a listener in another process gets the signal, and can answer") { subject in
             let (here, there) = (try await subject.signal(), try await subject.signal())
             let (listenerHere, listenerThere) = (try Listener(to: here), try Listener(to: there))
             try await connect(listenerThere, by: here)
@@ -79,7 +79,7 @@ package enum ChangeSignalContract {
                 try await listenerHere.requireMore(than: answered, "answer \(number)")
             }
         },
-        StorageCheck("all that listen hear it, and who has ended keeps no other from it") { subject in
+        StorageCheck("all listeners get a signal, and one that has ended does not affect others") { subject in
             let (here, there) = (try await subject.signal(), try await subject.signal())
             let listeners = try [here, here, there, there].map { try Listener(to: $0) }
             for listener in listeners { try await connect(listener, by: here) }
@@ -91,7 +91,7 @@ package enum ChangeSignalContract {
             try requireEqual(listeners[0].heard, before[0], "a listener that has ended")
             try requireEqual(listeners[2].heard, before[2], "a listener of another process that has ended")
         },
-        StorageCheck("what is posted before anybody listens does no harm, and is not waited for") { subject in
+        StorageCheck("a signal that is posted without listeners does no harm") { subject in
             let signal = try await subject.signal()
             for _ in 0..<100 { signal.post() }
             let listener = try Listener(to: signal)
@@ -99,7 +99,7 @@ package enum ChangeSignalContract {
             signal.post()
             try await listener.requireMore(than: before, "the first after it listens")
         },
-        StorageCheck("many signals at once wake, and may be one") { subject in
+        StorageCheck("many signals at once wake a listener, and may be merged") { subject in
             let (here, there) = (try await subject.signal(), try await subject.signal())
             let listener = try Listener(to: there)
             try await connect(listener, by: here)
@@ -109,7 +109,7 @@ package enum ChangeSignalContract {
             }
             try await listener.requireMore(than: before, "two hundred signals")
         },
-        StorageCheck("the number of signals grows with what was heard, once somebody listens") { subject in
+        StorageCheck("the count of signals grows for the process that posts and for one that listens") { subject in
             let (here, there) = (try await subject.signal(), try await subject.signal())
             let listeners = try [here, there].map { try Listener(to: $0) }
             try await connect(listeners[1], by: here)
@@ -123,7 +123,7 @@ package enum ChangeSignalContract {
             let (listener, elsewhere) = (try Listener(to: signal), try Listener(to: other))
             try await connect(listener, by: signal)
             try await connect(elsewhere, by: other)
-            // What was on its way has come.
+            // All posts that were under way have arrived.
             let settled = try await settle(elsewhere)
             for number in 1...20 {
                 let before = listener.heard
@@ -134,7 +134,7 @@ package enum ChangeSignalContract {
         },
     ]
 
-    /// Waits until nothing comes any more.
+    /// Waits until no more elements come.
     private static func settle(_ listener: Listener) async throws -> Int {
         var (last, quiet) = (listener.heard, 0)
         for _ in 0..<1_000 where quiet < 20 {

@@ -4,11 +4,11 @@ import TidemarkModel
 
 /// A process that a test starts, waits for and kills.
 ///
-/// Not Foundation's `Process`: on Linux that reads beyond a buffer while more than some thousand files are open, which a parallel run of
-/// the tests comes to, and crashes now and then.
+/// Tests don't use Foundation's `Process`: on Linux it reads beyond a buffer while some thousand files are open, as in a parallel
+/// run of the tests, and crashes now and then.
 public final class ChildProcess: Sendable {
     private let identifier: pid_t
-    /// Once it is waited for, the identifier may be another process's.
+    /// Once the process was waited for, its identifier may belong to another process.
     private let isWaitedFor = LockedValue(false)
 
     init(
@@ -19,7 +19,7 @@ public final class ChildProcess: Sendable {
             errors: errors)
     }
 
-    /// Runs a program to its end, which comes soon, and returns the status it exits with.
+    /// Runs a program that ends soon, and returns its exit status.
     public static func run(
         _ executable: String, _ arguments: [String], errors: URL = URL(fileURLWithPath: "/dev/null")
     ) throws -> Int32 {
@@ -29,7 +29,7 @@ public final class ChildProcess: Sendable {
         ).wait().status
     }
 
-    /// Waits for its end: the status it exits with, or the signal that ends it.
+    /// Waits for the process to end: returns its exit status, or the signal that ended it.
     func end() async -> (status: Int32, signal: Int32?) {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { [self] in continuation.resume(returning: wait()) }
@@ -38,7 +38,7 @@ public final class ChildProcess: Sendable {
 
     private func wait() -> (status: Int32, signal: Int32?) {
         var information = siginfo_t()
-        // Without collecting it: until then its identifier is its own.
+        // Waits without collecting the process: until it is collected, no other process gets its identifier.
         while waitid(P_PID, id_t(identifier), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
         isWaitedFor.withLock { $0 = true }
         var status: Int32 = 0
@@ -47,7 +47,7 @@ public final class ChildProcess: Sendable {
         return signal == 0 ? (status >> 8 & 0xff, nil) : (signal, signal)
     }
 
-    /// Kills it if it still runs, or sends it another signal.
+    /// Sends a signal to the process if it still runs, by default to kill it.
     func kill(by signal: Int32 = SIGKILL) {
         isWaitedFor.withLock { if !$0 { _ = Foundation.kill(identifier, signal) } }
     }

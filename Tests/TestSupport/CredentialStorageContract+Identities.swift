@@ -46,7 +46,7 @@ extension CredentialStorageContract {
             try requireEqual(try await other.add(identity("a"), most: 9), .exists(account: "anna"), "again")
             try requireEqual(try await other.add(identity("a", of: "ben"), most: 9), .exists(account: "anna"), "of another")
             try requireEqual(try await other.identity(key("a")), identity("a", added: now + 1), "the identity")
-            // Neither case nor another provider make no difference.
+            // A key counts as it is: case, a slash, a space and another provider make another key.
             for stranger in [key("A"), key("a", at: "https://id.example.org/"), key("a "), key("ä"), key("a\0")] {
                 try requireEqual(try await storage.identity(stranger), nil, "'\(stranger)'")
             }
@@ -63,7 +63,7 @@ extension CredentialStorageContract {
             try requireEqual(try await other.removeIdentity(key("a"), of: "anna"), .notFound, "disconnected again")
             try requireEqual(try await other.identity(key("a")), nil, "a disconnected one")
         },
-        StorageCheck("what alone lets somebody in is not disconnected") { open in
+        StorageCheck("an identity that is the only way to sign in is not disconnected") { open in
             let (storage, other) = (try await open(), try await open())
             for subject in ["a", "b"] { _ = try await storage.add(identity(subject), most: 9) }
             try requireEqual(try await other.removeIdentity(key("a"), of: "anna"), .removed, "one of two")
@@ -85,7 +85,7 @@ extension CredentialStorageContract {
                 try require(removals.contains(.removed) && removals.contains(.isLast), "round \(round): \(removals)")
             }
         },
-        StorageCheck("of two accounts that connect an identity at the same time one gets it") { open in
+        StorageCheck("if two accounts connect an identity at the same time, only one gets it") { open in
             let (storage, other) = (try await open(), try await open())
             for round in 0..<20 {
                 async let one = storage.add(identity("s\(round)"), most: 99)
@@ -97,7 +97,7 @@ extension CredentialStorageContract {
                     first == .added ? second : first, .exists(account: owner ?? ""), "who came second, in round \(round)")
             }
         },
-        StorageCheck("a session of an identity needs it to be the account's still") { open in
+        StorageCheck("a session by an identity needs the identity to belong to the account still") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.addContainer(container, at: now)
             _ = try await storage.add(identity("a"), most: 9)
@@ -134,7 +134,7 @@ extension CredentialStorageContract {
             try await storage.removeAccount("anna")
             try requireEqual(try await other.identity(key("a")), nil, "of an account that was removed")
         },
-        StorageCheck("who signs in while an account is removed is out when that has ended") { open in
+        StorageCheck("a sign-in during an account's removal leaves no session") { open in
             let (storage, other) = (try await open(), try await open())
             for round in 0..<20 {
                 _ = try await storage.add(identity("a"), most: 9)

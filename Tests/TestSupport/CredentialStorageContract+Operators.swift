@@ -56,7 +56,7 @@ extension CredentialStorageContract {
             try requireEqual(
                 try await storage.add(own, ifPasswordIs: wrong, auditing: event("a")), .passwordIsAnother, "wrong password")
             try await addOperator("anna", to: storage)
-            // The password is set again, which ends all.
+            // The password is set again, which ends all sessions.
             try requireEqual(try await other.consoleSession(own.id), nil, "after another password")
             _ = try await storage.add(own, ifPasswordIs: password, auditing: event("b"))
             _ = try await storage.add(console(2), ifPasswordIs: password, auditing: event("c"))
@@ -94,7 +94,7 @@ extension CredentialStorageContract {
             try require(try await !storage.endConsoleSession(noted.id), "it ended twice")
             try requireEqual(try await storage.consoleSession(noted.id), nil, "an ended one")
         },
-        StorageCheck("what ends an account's password, role or sessions ends its console sessions, and no other's") { open in
+        StorageCheck("ending an account's password, role or sessions ends its console sessions, and no other account's") { open in
             let storage = try await open()
             typealias End = @Sendable (any CredentialStorage) async throws -> Void
             let ends: [(String, End)] = [
@@ -122,7 +122,7 @@ extension CredentialStorageContract {
             _ = try await storage.replaceSecret(by: [UInt8](repeating: 2, count: 32), keepingPreviousUntil: nil)
             try requireEqual(try await storage.consoleSession(console(8).id), nil, "with another secret")
         },
-        StorageCheck("a second factor is set, used once by whoever comes first, and removed") { open in
+        StorageCheck("a second factor is set, accepts a code once, and is removed") { open in
             let (storage, other) = (try await open(), try await open())
             try requireEqual(try await storage.secondFactor(of: "anna"), nil, "none")
             let factor = StoredSecondFactor(account: "anna", secret: [0, 1], recovery: [2, 0], step: 7, added: now)
@@ -141,7 +141,7 @@ extension CredentialStorageContract {
             try await other.removeAccount("anna")
             try requireEqual(try await storage.secondFactor(of: "anna"), nil, "of an account that was removed")
         },
-        StorageCheck("console sessions that have expired go with the next") { open in
+        StorageCheck("expired console sessions are removed with the next one") { open in
             let storage = try await open()
             try await addOperator("anna", to: storage)
             _ = try await storage.add(console(1, expires: now), ifPasswordIs: password, auditing: event("a"))
@@ -149,7 +149,7 @@ extension CredentialStorageContract {
             try requireEqual(try await storage.consoleSession(console(1).id), nil, "the expired one")
             try require(try await storage.consoleSession(console(2).id) != nil, "the next is not there")
         },
-        StorageCheck("the audit log is read by container and page, and keeps what was before and after") { open in
+        StorageCheck("the audit log is read by container and page, and keeps the values before and after") { open in
             let storage = try await open()
             for (offset, container) in ["a", "a/development", "a/production", "ab", "b/a", ""].enumerated() {
                 try await storage.audit(event("\(offset)", container: container), at: now + Int64(offset))

@@ -14,9 +14,9 @@ extension CredentialStorageContract {
             count: 2)
     }
 
-    /// Checks of what devices were refused.
+    /// The checks of the failures of devices.
     static let syncFailureChecks: [StorageCheck<Subject>] = [
-        StorageCheck("what was refused is read by all servers, the newest first, and by where and whose it is") { open in
+        StorageCheck("failures are read by all servers, the newest first, and by place and account") { open in
             let (storage, other) = (try await open(), try await open())
             try requireEqual(try await storage.syncFailures(.init(), limit: 9), [], "failures of a new storage")
             var ofNobody = failure("", of: "", at: now + 3, container: "other", environment: "")
@@ -45,7 +45,7 @@ extension CredentialStorageContract {
                 try await other.syncFailureValues(of: .account, .init(container: "journal")), ["anna", "ben"], "accounts")
             try requireEqual(try await other.syncFailureValues(of: .code, .init(code: "CONFLICT")), [], "no codes")
         },
-        StorageCheck("equal failures of whatever server are one, with their count, the first time and the last") { open in
+        StorageCheck("equal failures of any server are one row, with their count, the first time and the last") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.record([failure(at: now + 5)], at: now)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -87,7 +87,7 @@ extension CredentialStorageContract {
             try requireEqual(apart.count, 6, "rows with those of another session and with another reason")
             try requireEqual(apart.prefix(2).map(\.sender), ["", "another session"], "the sessions")
         },
-        StorageCheck("of each container the newest failures stay, those of nobody take no place, and old ones go") { open in
+        StorageCheck("each container keeps its newest failures, and rows without an account take no room") { open in
             let storage = try await open()
             let (most, own) = (SyncFailureLimits.ofAccounts, SyncFailureLimits.ofAccount)
             try await storage.record((0..<(own + 5)).map { failure("r\($0)", at: now + Int64($0)) }, at: now)
@@ -96,7 +96,7 @@ extension CredentialStorageContract {
             try requireEqual(first.last?.record, "r5", "the oldest of one account")
             try await storage.record(
                 [failure("elsewhere", container: "other"), failure("before", of: "cleo", environment: "development")], at: now)
-            // Five more than there is room for, with those of the first account.
+            // Five failures more than there is room for, together with those of the first account.
             let others = (0..<(most - own + 5)).map { failure("o\($0)", of: "a\($0 / own)", at: now + 1_000 + Int64($0)) }
             try await storage.record(others, at: now)
             let ofNobody = (0..<(SyncFailureLimits.ofNobody + 50)).map { failure("n\($0)", of: "", at: now + 9_000 + Int64($0)) }
@@ -123,7 +123,7 @@ extension CredentialStorageContract {
             try await storage.sweepSyncFailures(at: later + later)
             try requireEqual(try await storage.syncFailures(.init(), limit: 9).count, 0, "after a sweep")
         },
-        StorageCheck("refused sign-ins with many addresses take no place of other requests, nor these of sign-ins") { open in
+        StorageCheck("refused sign-ins and other failures take no room from each other") { open in
             let storage = try await open()
             let (most, ofSignIns) = (SyncFailureLimits.ofNobody, SyncFailureLimits.ofSignIns)
             func signIns(_ number: Int, at time: Int64, _ container: (Int) -> String) -> [SyncFailure] {
@@ -149,7 +149,7 @@ extension CredentialStorageContract {
             let later = try await found()
             try requireEqual(later.signIns, flooded.signIns, "sign-ins behind other rows")
             try requireEqual(later.others.filter(\.account.isEmpty).count, most, "other rows of nobody")
-            // A sign-in by somebody who is signed in is among the rows of that account.
+            // A sign-in failure that names a signed-in account is among the rows of that account.
             var ofAnna = signIns(1, at: now) { _ in "journal" }[0]
             ofAnna.account = "anna"
             try await storage.record([ofAnna], at: now)
@@ -160,7 +160,7 @@ extension CredentialStorageContract {
             try requireEqual(spread.signIns.count, inAll, "sign-ins in all")
             try requireEqual(spread.others.count, most + 2, "other rows behind sign-ins in all")
         },
-        StorageCheck("the whole cloud has a bounded number of failures of accounts, in whatever containers") { open in
+        StorageCheck("the number of accounts' failures is limited for the whole cloud, in all containers") { open in
             let storage = try await open()
             let most = SyncFailureLimits.ofAccountsInAll
             let spread = (0..<(most + 50)).map { number in
@@ -171,7 +171,7 @@ extension CredentialStorageContract {
             try requireEqual(found.count, most, "rows")
             try requireEqual(found.last?.account, "a50", "the oldest")
         },
-        StorageCheck("what an account was refused goes with it, and a session that has ended leads to its account") { open in
+        StorageCheck("an account's failures are removed with it, and an ended session still gives its account") { open in
             let storage = try await open()
             try await storage.record([failure(), failure("b", of: "ben")], at: now)
             var signIn = failure("", of: "")

@@ -1,9 +1,9 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``CredentialStorage`` does.
+/// The checks of what every ``CredentialStorage`` does.
 package enum CredentialStorageContract {
-    /// Makes another server's storage of the same credentials, which have nothing at first but a secret.
+    /// Makes another server's storage of the same credentials. At first these are a secret and nothing else.
     package typealias Subject = @Sendable () async throws -> any CredentialStorage
 
     private static let container = "iCloud.org.example.journal"
@@ -49,7 +49,7 @@ package enum CredentialStorageContract {
         lookedUp + sessions + others + operatorChecks + identityChecks + syncFailureChecks
 
     private static let lookedUp: [StorageCheck<Subject>] = [
-        StorageCheck("all servers have one secret, also when they start at once") { open in
+        StorageCheck("all servers have one secret, even if they start at once") { open in
             let storages = try await withThrowingTaskGroup(of: (any CredentialStorage).self) { group in
                 for _ in 0..<6 { group.addTask { try await open() } }
                 return try await group.reduce(into: []) { $0.append($1) }
@@ -94,7 +94,7 @@ package enum CredentialStorageContract {
             }
             try await both { try require($0.tokens.isEmpty && $0.keys.isEmpty, "tokens or keys are left") }
         },
-        StorageCheck("what has not changed is the same object, and a session changes nothing") { open in
+        StorageCheck("unchanged credentials are the same object, and a session does not change them") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.addContainer(container, at: now)
             try await storage.refresh()
@@ -107,7 +107,7 @@ package enum CredentialStorageContract {
             try await storage.refresh()
             try require(try storage.current() !== before, "it was not read again")
         },
-        StorageCheck("a new secret keeps the one before for as long as it is told to, or ends all sessions") { open in
+        StorageCheck("a new secret keeps the former one for the given time, or ends all sessions") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.addContainer(container, at: now)
             _ = try await storage.add(session(1), ifPasswordIs: nil, auditing: nil)
@@ -139,7 +139,7 @@ package enum CredentialStorageContract {
                 try requireEqual(try await two.endSession(row.id), false, "its second end")
             }
         },
-        StorageCheck("many that ask at once each get their session") { open in
+        StorageCheck("simultaneous requests each get their own session") { open in
             let storage = try await open()
             try await storage.addContainer(container, at: now)
             for number in 0..<40 { _ = try await storage.add(session(number), ifPasswordIs: nil, auditing: nil) }
@@ -188,7 +188,7 @@ package enum CredentialStorageContract {
     ]
 
     private static let sessions: [StorageCheck<Subject>] = [
-        StorageCheck("a session needs its container, and its password where that is given") { open in
+        StorageCheck("a session needs its container, and its password if one is given") { open in
             let (storage, other) = (try await open(), try await open())
             try requireEqual(
                 try await storage.add(session(1), ifPasswordIs: nil, auditing: event("a")), .containerIsNotServed, "no container")
@@ -233,7 +233,7 @@ package enum CredentialStorageContract {
             try await storage.setPassword(nil, of: "anna", at: now)
             try requireEqual(try await other.password(of: "anna"), nil, "the password at the end")
             try requireEqual(try await other.accountsWithPassword(), [], "who has a password at the end")
-            // A removal is a change as well, so that a link from before is over.
+            // Removing a password is a change, too, so an earlier link is no longer valid.
             let removed = try await other.passwordVersion(of: "anna")
             try require(removed > version && version > 0, "the versions are \(version) and \(removed)")
             try requireEqual(
@@ -250,7 +250,7 @@ package enum CredentialStorageContract {
             try require(try await !set(2, "cleo", 0), "a first one twice")
             try requireEqual(try await other.session(session(3).id), nil, "the session at the end")
         },
-        StorageCheck("no session of an old password is left, whichever comes first") { open in
+        StorageCheck("no session of an old password is left, in either order") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.addContainer(container, at: now)
             try await storage.setPassword(password(0), of: "anna", at: now)
@@ -276,7 +276,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await other.session(session(1).id), renamed, "the session there")
             try requireEqual(try await other.sessions(of: "anna", keptFrom: 0), [renamed, session(2)], "the list")
         },
-        StorageCheck("sessions are listed, kept, used, and removed when nobody needs them") { open in
+        StorageCheck("sessions are listed, extended, used, and removed when they have expired") { open in
             let (storage, other) = (try await open(), try await open())
             try await storage.addContainer(container, at: now)
             let rows = [
@@ -302,7 +302,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await other.addresses(of: "ben", keptFrom: now), [], "addresses of ben")
             try requireEqual(try await other.isKnown("192.0.2.7", to: "anna", at: now), true, "a used address")
             try requireEqual(try await other.isKnown("192.0.2.8", to: "ben", at: now), true, "an earlier used address")
-            // Another sign-in takes away what nobody needs.
+            // Another sign-in removes sessions that have expired.
             _ = try await storage.add(session(4, began: now + 18, kept: now + 40), ifPasswordIs: nil, auditing: nil)
             try requireEqual(try await storage.sessions(keptFrom: 0).map(\.id), [rows[2], rows[1], session(4)].map(\.id), "left")
             try requireEqual(try await storage.endSessions(of: "anna"), 2, "ended of anna's")
@@ -350,7 +350,7 @@ package enum CredentialStorageContract {
             try requireEqual(try await storage.auditLog(.init(since: 0, account: "anna"), limit: 9).count, 1, "entries")
             try await other.removeAccount("\0")
         },
-        StorageCheck("the audit log is read from the newest entry back, and lets go of what is too old") { open in
+        StorageCheck("the audit log is read from the newest entry back, and old entries are removed") { open in
             let (storage, other) = (try await open(), try await open())
             let day = CredentialLimits.day
             try await storage.audit(event("old"), at: now - CredentialLimits.auditAge - 1)

@@ -10,7 +10,7 @@ public enum Damage {
         try await store.checkpoint()
     }
 
-    /// Flips one bit of a file, so many bytes behind the beginning of a text that is in it once.
+    /// Flips one bit of a file, so many bytes behind the beginning of a text that the file contains once.
     public static func flip(_ file: URL, after text: String, byte: Int, bit: Int) throws {
         var data = try Data(contentsOf: file)
         guard let place = data.range(of: Data(text.utf8)) else { throw CocoaError(.fileReadCorruptFile) }

@@ -5,7 +5,7 @@ import GRDB
 public enum DamagedRows {
     /// Changes a bit in the fields of a record of a cloud's database.
     ///
-    /// - Parameter record: Its name, with or without its type and a colon before it.
+    /// - Parameter record: The record's name, alone or with its type and a colon before it.
     public static func flip(in database: URL, record: String) throws {
         try run(database) { db in
             guard
@@ -20,7 +20,7 @@ public enum DamagedRows {
         }
     }
 
-    /// Takes the last byte of the fields of a deferred record in a store's database.
+    /// Removes the last byte of the fields of a deferred record in a store's database.
     public static func cutDeferredRecord(named name: String, in database: URL) throws {
         try run(database) { db in
             try db.execute(
@@ -28,7 +28,7 @@ public enum DamagedRows {
         }
     }
 
-    /// Changes a database behind the backs of those who have it open.
+    /// Changes a database by a connection of its own; other processes that have it open are not told.
     public static func run<Result>(_ database: URL, _ body: (Database) throws -> Result) throws -> Result {
         var configuration = Configuration()
         configuration.busyMode = .timeout(10)

@@ -1,9 +1,9 @@
 import Foundation
 import Tidemark
 
-/// Pictures with pixels, which can be decoded; those of `Picture` only have the structure of one.
+/// Pictures with pixels, which can be decoded; the files of `Picture` have only a picture's structure.
 public enum DrawnPicture {
-    /// A PNG with the pixels of a function.
+    /// A PNG whose pixels a function returns.
     ///
     /// - Parameter pixel: Returns red, green, blue and perhaps alpha of a column and row.
     public static func png(width: Int, height: Int, hasAlpha: Bool = false, _ pixel: (_ x: Int, _ y: Int) -> [UInt8]) -> Data {
@@ -28,7 +28,7 @@ public enum DrawnPicture {
         }
     }
 
-    /// A JPEG of the same, with EXIF data if there are any.
+    /// A JPEG of the picture of the same number, with EXIF data if there are any.
     public static func jpeg(_ number: Int, width: Int = 64, height: Int = 48, exif: [UInt8] = []) async throws -> Data {
         let picture = try await ScaledPicture(
             data: png(number, width: width, height: height), options: PictureOptions(maxPixelSize: 10_000, quality: 1))
@@ -53,7 +53,7 @@ public enum DrawnPicture {
         return Array("MM\0*".utf8) + bigEndian(8) + main + position + degrees(48) + degrees(11)
     }
 
-    /// A zlib stream of bytes as they are.
+    /// A zlib stream that contains the bytes uncompressed.
     private static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var stream: [UInt8] = [0x78, 0x01]
         for start in stride(from: 0, to: bytes.count, by: 65_535) {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// The trials of long tables that one run takes: a third, another one each time, which is printed. `TIDEMARK_TRIALS=all` takes all, and 0, 1 or 2
-/// the third of that number.
+/// The trials of a long table that one run makes: a third, chosen at random and printed. With `TIDEMARK_TRIALS=all` a run makes
+/// all trials, with 0, 1 or 2 the third of that number.
 public enum DrawnTrials {
     private static let count = 3
 
-    /// The third; `nil` for all.
+    /// The number of the third; `nil` for all trials.
     private static let part: Int? = {
         let given = ProcessInfo.processInfo.environment["TIDEMARK_TRIALS"]
         guard given != "all" else { return nil }
@@ -16,6 +16,6 @@ public enum DrawnTrials {
 
     /// Returns whether this run takes a trial.
     ///
-    /// - Parameter number: Of the trial within its table.
+    /// - Parameter number: The number of the trial in its table.
     public static func have(_ number: Int) -> Bool { part.map { number % count == $0 } ?? true }
 }

@@ -8,7 +8,7 @@ package final class EmbeddedCloudSubject: CloudContract.Subject {
     private let fixture: FaultyCloudFixture
 
     package init() throws { fixture = try FaultyCloudFixture() }
-    /// - Parameter observe: Is called with the text of each statement on records before it is prepared.
+    /// - Parameter observe: Called with the text of each statement on records before it is prepared.
     package init(observing observe: @escaping @Sendable (String) -> Void) throws {
         fixture = try FaultyCloudFixture(observing: observe)
     }

@@ -1,4 +1,4 @@
-/// Waits for something that others are to bring about: it ends as soon as it holds, and gives up after a minute.
+/// Waits until a condition holds that other tasks or processes bring about; gives up after a minute.
 public func eventually(_ holds: () throws -> Bool) async throws -> Bool {
     for _ in 0..<3000 {
         if try holds() { return true }

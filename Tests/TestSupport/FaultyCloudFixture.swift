@@ -5,8 +5,7 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// An embedded cloud in a folder of a test's own, or one that is stored elsewhere, and what is done there that no client can
-/// ask for.
+/// An embedded cloud in a folder of the test's own, or over another storage, with operations that no client can request.
 public final class FaultyCloudFixture: Sendable {
     public static let container = "iCloud.org.example.journal"
 
@@ -17,7 +16,7 @@ public final class FaultyCloudFixture: Sendable {
     public convenience init() throws { try self.init(observing: nil) }
 
     /// - Parameters:
-    ///   - observe: Is called with the text of each statement on records before it is prepared.
+    ///   - observe: Called with the text of each statement on records before it is prepared.
     ///   - storage: Makes the storage of a container's rows, instead of a file of the folder.
     ///   - assets: Makes the storage of a container's assets over that of the folder.
     package init(
@@ -32,14 +31,14 @@ public final class FaultyCloudFixture: Sendable {
     }
 
     /// - Parameters:
-    ///   - cloud: A cloud that is stored elsewhere, whose container is open in both environments.
+    ///   - cloud: A cloud over another storage, whose container is open in both environments.
     ///   - scratch: A folder that is there for as long as the cloud.
     package init(over cloud: EmbeddedCloud, in scratch: Scratch) {
         (self.cloud, self.scratch) = (cloud, scratch)
         directory = cloud.directory
     }
 
-    /// The identifier of the account of an address, which is made if need be.
+    /// The identifier of the account with an address; makes the account if there is none.
     public func id(_ account: String?) async throws -> String? {
         guard let account else { return nil }
         return try await cloud.addAccount(account).id

@@ -2,10 +2,10 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// A database that has another one do everything; a type that conforms says what is different.
+/// A database that forwards every call to another one. A type that conforms implements what differs.
 package protocol ForwardingDatabase: CloudDatabase {
     var base: any CloudDatabase { get }
-    /// Is asked before every request; what it throws is the answer.
+    /// Called before every request; an error that it throws is the answer.
     func admit() throws(CloudError)
 }
 

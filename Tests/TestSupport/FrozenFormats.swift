@@ -28,7 +28,7 @@ public struct FrozenFormats: Sendable, CustomStringConvertible {
         guard status == 0 else { throw CocoaError(.fileReadCorruptFile) }
     }
 
-    /// What `PRAGMA user_version` says.
+    /// The format of a database: its `PRAGMA user_version`.
     public static func format(of database: URL) throws -> Int {
         let queue = try DatabaseQueue(path: database.path)
         defer { try? queue.close() }

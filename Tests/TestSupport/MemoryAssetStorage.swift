@@ -3,19 +3,19 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Contents of assets in memory, of which only the times are there, for tests of sweeps. Nothing can be uploaded or read.
+/// A storage that knows only the times of assets' contents, in memory, for tests of sweeps. Contents can't be uploaded or read.
 package final class MemoryAssetStorage: AssetStorage {
-    /// When each content came, by its owner and digest.
+    /// When each content was stored, by its owner and digest.
     private let times: LockedValue<[String: [String: Date]]>
     private let onSweep: @Sendable (String) async -> Void
     private let onLook: @Sendable () async -> Void
     private let onRequest: @Sendable (CloudAsset) -> Bool
 
     /// - Parameters:
-    ///   - times: When each content came, by its owner and digest.
-    ///   - onSweep: Is called with each owner whom a sweep begins with, in the task of the sweep.
-    ///   - onLook: Is called when a sweep has looked at ages outside of a transaction.
-    ///   - onRequest: Is called with each content for which a transaction waits; returns whether the storage answers.
+    ///   - times: When each content was stored, by its owner and digest.
+    ///   - onSweep: Called with each owner at which a sweep begins, in the task of the sweep.
+    ///   - onLook: Called when a sweep has asked for ages outside of a transaction.
+    ///   - onRequest: Called with each content for which a transaction waits; returns whether the storage answers.
     package init(
         _ times: [String: [String: Date]], onSweep: @escaping @Sendable (String) async -> Void = { _ in },
         onLook: @escaping @Sendable () async -> Void = {}, onRequest: @escaping @Sendable (CloudAsset) -> Bool = { _ in true }

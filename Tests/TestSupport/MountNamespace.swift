@@ -1,9 +1,10 @@
 import Foundation
 
-/// Runs commands that see a folder in another way than all other processes do: as a disk that may only be read, or as one with little space.
-/// Root is refused there, too.
+/// Runs commands that see a folder differently from all other processes: as a disk that is read-only, or as one with little
+/// space. This holds for root, too.
 public enum MountNamespace {
-    /// How such commands are run on this machine; `nil` where they can't be: other systems than Linux, or no right to mount.
+    /// How such commands are run on this machine; `nil` if they can't be: on systems other than Linux, or without the right to
+    /// mount.
     private static let unshare: [String]? = {
         for options in [["--mount"], ["--map-root-user", "--mount"]] {
             let words = options + ["/bin/sh", "-c", "mount --make-rprivate / && mount -t tmpfs tmpfs /tmp"]
@@ -25,7 +26,7 @@ public enum MountNamespace {
         return try await shell.run(words, in: directory)
     }
 
-    /// Runs a program to its end while nothing in a folder may be written.
+    /// Runs a program to its end, with a folder read-only.
     public static func run(
         _ tool: Tool, _ arguments: [String], readOnly folder: URL, in directory: URL
     ) async throws -> Tool.Result {

@@ -1,18 +1,19 @@
 import Foundation
 import GRDB
 
-/// A column of a database that has NULL in all rows, though its table does not allow that: so the rows of a damaged page may have it.
+/// A column that has NULL in all rows though its table declares it NOT NULL, as rows of a damaged page may.
 public struct NullColumn: CustomStringConvertible, Sendable {
     public let table, name: String
     public var description: String { "\(table).\(name)" }
 
-    /// Gives each empty table of a database one row, and lets all columns have NULL but those of primary keys. Nobody else has the database open.
+    /// Inserts a row into each empty table of a database, and removes NOT NULL from all columns. No other connection may have the
+    /// database open.
     ///
     /// - Parameters:
     ///   - tables: The names of the tables; `nil` for all.
-    ///   - values: SQL of values of the rows, by a column's name, or by those of its table and its own with a point between. Any other value is 0
-    ///     where the column's name begins with `is_`, and else 1, as a number, a text or a byte.
-    /// - Returns: The columns that may have NULL.
+    ///   - values: SQL expressions for values of the rows, by the column's name or by `table.column`. Any other value is 0 if the
+    ///     column's name begins with `is_`, and 1 otherwise, as a number, a text or a byte.
+    /// - Returns: All columns that are not part of a primary key.
     public static func allow(
         in database: URL, tables: Set<String>? = nil, values: [String: String] = [:]
     ) throws -> [NullColumn] {
@@ -47,12 +48,12 @@ public struct NullColumn: CustomStringConvertible, Sendable {
 
     /// Copies a folder, and puts NULL into the column in a database of the copy.
     ///
-    /// - Parameter path: The database's, below the folder.
+    /// - Parameter path: The path of the database, relative to the folder.
     public func copy(_ folder: URL, to copy: URL, database path: String) throws {
         try FileManager.default.copyItem(at: folder, to: copy)
         let queue = try DatabaseQueue(path: copy.appendingPathComponent(path).path)
         try queue.inDatabase { db in
-            // A trigger may keep rows from being changed.
+            // A trigger may keep rows from being changed, so all triggers of the table go.
             let sql = "SELECT name FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?"
             for trigger in try String.fetchAll(db, sql: sql, arguments: [table]) {
                 try db.execute(sql: "DROP TRIGGER \"\(trigger)\"")

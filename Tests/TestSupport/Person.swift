@@ -20,9 +20,9 @@ public struct TwoUserFixture: Sendable {
         cloud = try EmbeddedCloud(at: folder.appendingPathComponent("cloud", isDirectory: true))
     }
 
-    /// Somebody with an account, and a device of theirs.
+    /// Makes a person with an account and a device.
     ///
-    /// - Parameter device: Another word for each device.
+    /// - Parameter device: A name for the device, different for each.
     public func person(
         _ name: String, device: String = "", database: (any SharingDatabase) -> any SharingDatabase = { $0 }
     ) async throws -> Person {
@@ -42,7 +42,7 @@ public struct TwoUserFixture: Sendable {
     }
 }
 
-/// Somebody with a container and an account in a cloud.
+/// A person with a container and an account in a cloud.
 public struct Person: Sendable {
     public let email: String
     public let container: PersistentContainer
@@ -60,7 +60,7 @@ public struct Person: Sendable {
         return try await sync.sync()
     }
 
-    /// Shares a record with somebody, and gives them a link that only they can use.
+    /// Shares a record with another person, and returns a link that only that person can use.
     public func share(
         _ record: some Record, with other: Person, _ permission: ShareParticipant.Permission = .readWrite
     ) async throws -> (share: Share, link: String) {

@@ -13,19 +13,19 @@ public struct ProbedNote: Record, Equatable {
     }
 }
 
-/// What one transaction of the journal probe did: what a model needs to do the same.
+/// What one transaction of the journal probe did, so that a model can do the same.
 public struct ProbedEdit: Codable, Sendable {
     public enum Operation: String, Codable, Sendable { case save, edit, delete, update }
 
     public let transaction: Int64
     public let operation: Operation
-    /// The names that it concerns.
+    /// The names of the records.
     public let names: [String]
-    /// What was saved.
+    /// The note that was saved.
     public let saved: ProbedNote?
-    /// Of an edit: what had been loaded.
+    /// For an edit: the note that was loaded before.
     public let loaded: ProbedNote?
-    /// Of a batch update: the new value of `c`.
+    /// For a batch update: the new value of `c`.
     public let value: String?
 
     public init(

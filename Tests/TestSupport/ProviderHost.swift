@@ -2,9 +2,11 @@ import Foundation
 import TidemarkHTTP
 import TidemarkModel
 
-/// An identity provider on a port of this machine, with keys of its own. Whoever comes to it in a browser is signed in as ``person``.
+/// An identity provider on a port of this machine, with keys of its own. Every browser that comes to it is signed in as
+/// ``person``.
 ///
-/// It checks what a client sends as the specifications have it, and answers each code once. A test has it do one thing wrong by its ``Manners``.
+/// It checks what a client sends as the specifications demand, and accepts each code once. A test makes it do one thing wrong by
+/// ``Manners``.
 package final class ProviderHost: Sendable {
     package struct Person: Sendable {
         package var subject: String
@@ -17,34 +19,34 @@ package final class ProviderHost: Sendable {
         }
     }
 
-    /// How the provider departs from what it should do.
+    /// How the provider departs from the specifications.
     package struct Manners: Sendable {
-        /// What it answers in place of a document, by its path.
+        /// Replies in place of documents, by their paths.
         package var replies: [String: StubServer.Reply] = [:]
-        /// What it calls itself in its configuration.
+        /// The issuer that its configuration names.
         package var issuer: String?
         /// Other members of its configuration.
         package var configuration: [String: String] = [:]
-        /// Whether answers name it (RFC 9207); the text is what they say.
+        /// The issuer that answers name (RFC 9207); `nil` if they name none.
         package var answerIssuer: String?
-        /// The error that it sends browsers back with.
+        /// The error with which it sends browsers back.
         package var error: String?
-        /// The header of its tokens, in place of what is right.
+        /// The header of its tokens, in place of the correct one.
         package var header: [String: String] = [:]
         /// Changes the claims of its tokens.
         package var claims: (@Sendable (inout [String: any Sendable]) -> Void)?
         /// Makes the signature of its tokens.
         package var signature: (@Sendable ([UInt8]) -> [UInt8])?
-        /// Whether the person's address is in the ID token; otherwise it is to be asked for.
+        /// Whether the ID token contains the person's address; otherwise the client has to ask for it.
         package var tellsEmailAtOnce = true
-        /// Seconds since the person has signed in there, when nobody asks for it again.
+        /// Seconds since the person has signed in at the provider, unless the client asks for a new sign-in.
         package var age = 3_600
 
         package init() {}
     }
 
     package static let clientID = "tidemark-tests"
-    /// With characters that have to be encoded.
+    /// Contains characters that have to be encoded.
     package static let clientSecret = "s&cr t/ä"
     package static let redirectURI = "https://cloud.example.org/account/callback"
     private static let rsaKey = ProviderKey(.rsa, id: "rsa-1")
@@ -96,7 +98,7 @@ package final class ProviderHost: Sendable {
     /// The paths that were asked for so far.
     package var paths: [String] { server.requests.map { Self.path($0).path } }
     package func count(_ path: String) -> Int { paths.count { $0 == path } }
-    /// What clients have done that they may not do.
+    /// What clients have done wrong.
     package var wrongs: [String] { state.withLock { $0.wrongs } }
     package func forms(_ path: String) -> [[String: String]] {
         server.requests.filter { Self.path($0).path == path }.map { Self.values($0.body) }
@@ -118,12 +120,12 @@ package final class ProviderHost: Sendable {
         }
     }
 
-    /// The key that it signs with.
+    /// The key with which it signs.
     package var key: ProviderKey { state.withLock { $0.signsWith } }
 
     /// Goes to an address of the provider as a browser does.
     ///
-    /// - Returns: Where it sends the browser, and the values of that address' query.
+    /// - Returns: The address to which it sends the browser, and the values of the query of that address.
     package func follow(_ address: String) async throws -> (address: String, query: [String: String]) {
         let transport = CurlTransport(trustRoots: .system, isSecure: false)
         let time = Duration.seconds(30)
@@ -220,7 +222,7 @@ package final class ProviderHost: Sendable {
         let isHeader = request.header("Authorization") == "Basic \(Data(pair.utf8).base64EncodedString())"
         let isForm = form["client_id"] == clientID && form["client_secret"] == clientSecret
         guard isHeader || isForm else { return json(["error": "invalid_client"], status: "401 Unauthorized") }
-        // A code is good once, whatever becomes of it.
+        // A code can be used once, whether the answer is a token or an error.
         guard form["grant_type"] == "authorization_code", let grant = state.grants.removeValue(forKey: form["code"] ?? ""),
             grant.redirectURI == form["redirect_uri"],
             Base64URL.text(ProviderKey.sha256(Array((form["code_verifier"] ?? "").utf8))) == grant.challenge

@@ -40,7 +40,7 @@ package final class ProviderKey: @unchecked Sendable {
         return bytes
     }
 
-    /// As a set of keys has it.
+    /// The key's entry in a JSON Web Key set.
     package var document: [String: String] {
         let common = ["kid": id, "use": "sig", "alg": kind.rawValue]
         switch kind {
@@ -56,7 +56,7 @@ package final class ProviderKey: @unchecked Sendable {
         }
     }
 
-    /// The public key in PEM, as an attacker would take it for a secret.
+    /// The public key in PEM, which an attacker could use as the secret of an HMAC.
     package var publicPEM: [UInt8] {
         var der: UnsafeMutablePointer<UInt8>?
         let count = i2d_PUBKEY(key, &der)

@@ -1,23 +1,23 @@
 import Foundation
 import TidemarkModel
 
-/// A terminal for a process, at which a test types.
+/// A terminal for a process, on which a test types.
 public final class PseudoTerminal: Sendable {
     /// The path of the process's side.
     public let path: String
     private let side: Int32
-    /// Keeps what was typed and shown while no process has the other side open.
+    /// Keeps what was typed and shown while no process has its side open.
     private let otherSide: Int32
     private let seen = LockedValue<[UInt8]>([])
 
-    /// - Parameter typed: What is typed ahead. `\u{4}` ends the input, as Ctrl-D does.
+    /// - Parameter typed: The text that is typed ahead. `\u{4}` ends the input, as Ctrl-D does.
     public init(typing typed: String) throws {
         #if canImport(Darwin)
             side = posix_openpt(O_RDWR | O_NOCTTY)
             guard side >= 0, grantpt(side) == 0, unlockpt(side) == 0, let name = ptsname(side) else { throw POSIXError(.EIO) }
             path = String(cString: name)
         #else
-            // The functions of <stdlib.h> for that are hidden from Swift here: TIOCSPTLCK and TIOCGPTN are what they call.
+            // <stdlib.h> has functions for this that are hidden from Swift here: they call TIOCSPTLCK and TIOCGPTN.
             side = open("/dev/ptmx", O_RDWR | O_NOCTTY)
             var (isLocked, number): (Int32, UInt32) = (0, 0)
             guard side >= 0, ioctl(side, 0x4004_5431, &isLocked) == 0, ioctl(side, 0x8004_5430, &number) == 0 else {
@@ -36,7 +36,7 @@ public final class PseudoTerminal: Sendable {
         close(side)
     }
 
-    /// Waits until it has shown a text.
+    /// Waits until the terminal has shown a text.
     ///
     /// - Returns: Whether the text came.
     public func shows(_ text: String) async throws -> Bool {
@@ -60,7 +60,7 @@ public final class PseudoTerminal: Sendable {
         return true
     }
 
-    /// What it has shown since the last call, what was typed among it.
+    /// What the terminal has shown since the last call, typed text included.
     func shown() -> String {
         let bytes = fetch()
         seen.withLock { $0 = [] }

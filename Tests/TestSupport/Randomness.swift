@@ -1,7 +1,8 @@
 import Foundation
 import TidemarkTesting
 
-/// A seeded generator. The seed is printed: `TIDEMARK_SEED`, or one that the purpose has. `TIDEMARK_SEED=any` takes a new one.
+/// A seeded generator. The seed is printed: that of `TIDEMARK_SEED`, or one that follows from the purpose. `TIDEMARK_SEED=any`
+/// takes a new seed.
 public struct Randomness: RandomNumberGenerator, Sendable {
     public let seed: UInt64
     private var random: SeededRandom

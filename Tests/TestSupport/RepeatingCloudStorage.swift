@@ -41,7 +41,7 @@ package struct RepeatingCloudStorage: CloudStorage {
         return try await storage.write(owners: owners, expecting: reads, body)
     }
 
-    // Where it can't be done twice it is not done so.
+    // A body that can't be run twice runs once.
     package func readInline<Answer>(
         _ body: (any CloudTransaction) throws(CloudError) -> Answer
     ) throws(CloudError) -> Answer? { nil }

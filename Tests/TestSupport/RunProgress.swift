@@ -2,9 +2,9 @@ import Foundation
 
 /// How far a series of seeded runs has come, for proofs that take long.
 ///
-/// The seed of the first run is that of ``Randomness``, or a given one; those of the others follow it. Where `TIDEMARK_PROGRESS` names a folder, a file in
-/// it keeps the seed and how many runs are done, and the next process goes on behind them. Another seed that
-/// somebody has chosen begins anew.
+/// The seed of the first run is that of ``Randomness``, or a given one; the seeds of the others follow it. If `TIDEMARK_PROGRESS`
+/// names a folder, a file in it keeps the seed and how many runs are done, and the next process goes on behind them. If a person
+/// has chosen another seed, the runs begin again.
 public struct RunProgress: Sendable {
     public let seed: UInt64
     /// Runs that an earlier process has done.
@@ -14,13 +14,13 @@ public struct RunProgress: Sendable {
     private let interval: UInt64
     private let file: URL?
 
-    /// Minutes that a suite has: a proof may take a day.
+    /// The time limit of a suite in minutes: a proof may take a day.
     public static var minutes: Int { ProcessInfo.processInfo.environment["TIDEMARK_PROGRESS"] == nil ? 30 : 24 * 60 }
 
     /// - Parameters:
     ///   - interval: After how many runs the file is written.
     ///   - first: The seed of the first run.
-    ///   - isChosen: Whether a person has chosen `first`, so that another one in the file does not count.
+    ///   - isChosen: Whether a person has chosen `first`; then a different seed in the file does not count.
     public init(_ purpose: String, runs: UInt64, interval: UInt64, first: UInt64? = nil, isChosen: Bool = false) {
         let environment = ProcessInfo.processInfo.environment
         let given = first ?? Randomness(purpose).seed
@@ -39,7 +39,7 @@ public struct RunProgress: Sendable {
         (self.purpose, self.runs, self.interval) = (purpose, runs, max(1, interval))
     }
 
-    /// Keeps that so many runs are done, and tells so each twentieth of them.
+    /// Stores how many runs are done, and prints it after each twentieth of them.
     public func note(_ done: UInt64) throws {
         guard let file, done % interval == 0 || done == runs else { return }
         try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)

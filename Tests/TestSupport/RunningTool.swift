@@ -12,7 +12,7 @@ public final class RunningTool: @unchecked Sendable {
         scratch = try Scratch()
         let output = scratch["output"].path
         guard mkfifo(output, 0o600) == 0 else { throw POSIXError(.EIO) }
-        // Before the process opens the other end, which would wait for this one.
+        // Opened before the process opens its end, which waits until this one is open.
         let descriptor = open(output, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw POSIXError(.EIO) }
         _ = fcntl(descriptor, F_SETFL, 0)
@@ -43,13 +43,13 @@ public final class RunningTool: @unchecked Sendable {
         }
     }
 
-    /// Asks it to end by SIGTERM, and returns the status that it exits with.
+    /// Asks the program to end by SIGTERM, and returns its exit status.
     public func terminate() async -> Int32 {
         process.kill(by: SIGTERM)
         return await process.end().status
     }
 
-    /// Kills it with SIGKILL, and returns the lines that it has written since the last one read.
+    /// Kills the program with SIGKILL, and returns the lines that it has written since the last one that was read.
     @discardableResult
     public func kill() async -> [String] {
         process.kill()
@@ -61,7 +61,7 @@ public final class RunningTool: @unchecked Sendable {
 }
 
 extension Tool {
-    /// Starts it, to go on with it while it runs.
+    /// Starts the program, and returns while it runs.
     public func start(_ arguments: [String], environment: [String: String] = [:]) throws -> RunningTool {
         try RunningTool(executable, arguments, environment: environment)
     }

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// A folder of a test's own, gone when the test is.
+/// A folder of a test's own, which is removed at the end of the test.
 public final class Scratch: Sendable {
     public let url: URL
 
@@ -17,7 +17,7 @@ public final class Scratch: Sendable {
 
     public subscript(path: String) -> URL { url.appendingPathComponent(path) }
 
-    /// Writes a file, and the folders on its way.
+    /// Writes a file, and makes the folders of its path.
     @discardableResult
     public func write(_ data: Data, to path: String) throws -> URL {
         let file = self[path]
@@ -36,7 +36,7 @@ public final class Scratch: Sendable {
 }
 
 extension DatabaseQueue {
-    /// Executes SQL in a database past the store, by a connection of its own.
+    /// Executes SQL in a database by a connection of its own, not through the store.
     public static func execute(_ database: URL, _ sql: String) throws {
         let queue = try DatabaseQueue(path: database.path)
         try queue.inDatabase { db in try db.execute(sql: sql) }

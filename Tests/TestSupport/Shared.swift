@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// A value that several tasks change.
+/// A value that several tasks can change.
 package final class Shared<Value: Sendable>: Sendable {
     private let content: LockedValue<Value>
 

@@ -5,7 +5,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Notes zones and shares in a store, and puts records into zones, in SQL, as a synchronisation would leave them.
+/// Writes zones and shares into a store, and assigns records to zones, in SQL, as a synchronisation would.
 public struct SharedPlaces {
     private let database: DatabaseQueue
 
@@ -19,7 +19,7 @@ public struct SharedPlaces {
     /// Runs SQL in one transaction.
     public func change(_ body: (Database) throws -> Void) throws { try database.write(body) }
 
-    /// Runs SQL alone, as another program would.
+    /// Runs one SQL text in a transaction of its own, as another program would.
     public func run(_ sql: String) throws { try change { try $0.execute(sql: sql) } }
 
     /// Makes a zone, and puts records of a type into it.
@@ -35,7 +35,7 @@ public struct SharedPlaces {
         }
     }
 
-    /// Notes a share of a zone, or what it is now.
+    /// Writes a share of a zone, or its new state.
     public func note(_ share: Share, of zone: Int64) throws {
         try database.write { db in try Self.note(db, share, of: zone) }
     }
@@ -60,9 +60,9 @@ public struct SharedPlaces {
 }
 
 extension Scratch {
-    /// Notes a share of another user's in the shared store, which the container's user has accepted and may write to.
+    /// Writes a share of another user into the shared store: the container's user has accepted it and may write.
     ///
-    /// - Parameter zone: The number of the share's zone, which the store does not have yet.
+    /// - Parameter zone: The number of the share's zone; the store must not have a zone of that number.
     public func acceptedShare(zone: Int64 = 2) throws -> Share {
         let name = ZoneName("Trip-\(zone)", owner: "_anna")
         let (anna, ben) = (ShareParticipant.named("anna", .owner), ShareParticipant.named("ben", .privateUser))
@@ -76,7 +76,8 @@ extension Scratch {
         return share
     }
 
-    /// Makes the container of the scratch folder, with records in its shared store that others have made. They are yet to be put into zones.
+    /// Makes the container of the scratch folder, with records in its shared store that other people have made. They are not in a
+    /// zone yet.
     public func receive(_ records: [Destination]) async throws {
         let theirs = try ContainerDirectory(openingOrCreatingAt: self["Theirs.tidemark"])
         try await PersistentContainer(directory: theirs).save(records)
@@ -86,7 +87,7 @@ extension Scratch {
 }
 
 extension ShareParticipant {
-    /// Somebody whose name is all that matters.
+    /// A participant with a name; the rest has usual values.
     public static func named(
         _ name: String, _ role: Role, _ permission: Permission = .readWrite, _ acceptance: AcceptanceStatus = .accepted
     ) -> ShareParticipant {

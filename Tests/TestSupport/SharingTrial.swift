@@ -4,16 +4,17 @@ import Tidemark
 import TidemarkCloud
 import TidemarkModel
 
-/// Whoever tries what with what is shared, through a container or past it, gets what a table says, and nothing else has happened.
+/// Each of six people tries each operation on a shared record, through a container or directly at the cloud. The answer is that
+/// of a table, and nothing else changes.
 ///
-/// Six people, each a process with a container of their own; each operation in a world of its own, with a cloud that all six use.
+/// Each person is a process with a container of its own. Each operation has a copy of one cloud of its own, which all six use.
 ///
-/// In the table, `+` is done, `-` is refused with a decision of the policy, `r` is refused by the cloud, taken back and kept, and `0` is as if
-/// there were nothing.
+/// In the table, `+` is done; `-` is refused with a decision of the policy; `r` is refused by the cloud, and the change is
+/// reverted and kept as a refused save; `0` is answered as if the record did not exist.
 public struct SharingTrial: Sendable {
     public static let people = ["owner", "write", "read", "invited", "removed", "stranger"]
 
-    /// The container of who was removed does not know it yet.
+    /// The container of the removed participant does not know of the removal yet.
     private static let table = """
         fetch                     +     +     +     0     0     0
         picture                   +     +     +     0     0     0
@@ -65,7 +66,7 @@ public struct SharingTrial: Sendable {
     private let link: String
     private let owner: String
 
-    /// What each world begins as: a cloud in the folder `cloud` with a share, and everybody's container beside it.
+    /// What each world is copied from: a cloud in the folder `cloud` with a share, and the containers of all people beside it.
     public var template: URL { scratch["template"] }
 
     /// A folder for each operation.
@@ -88,15 +89,15 @@ public struct SharingTrial: Sendable {
         for world in worlds { try FileManager.default.copyItem(at: template, to: world) }
     }
 
-    /// Has all six try everything, and looks at what they got and at what is there afterwards.
+    /// Runs all operations as all six people, and checks their outcomes and what is stored afterwards.
     ///
-    /// - Parameter options: What the processes are told besides.
+    /// - Parameter options: Further options of the processes.
     public func run(_ options: [String] = []) async throws {
         let rows = Self.rows
         #expect(rows.count * Self.people.count >= 150)
         let tool = try Tool(named: "sharing-probe")
         let operations = rows.map { $0[0] }
-        // The owner, who can end it for all, comes last.
+        // The owner comes last, because the owner can stop sharing for all.
         let outcomes = try await withThrowingTaskGroup(of: (String, String).self) { group in
             for person in Self.people.dropFirst() {
                 group.addTask { (person, try await attempt(tool, person, operations, options)) }
@@ -125,7 +126,7 @@ public struct SharingTrial: Sendable {
         return result.output
     }
 
-    /// A cloud with a share, and everybody's container as it is before anything is tried.
+    /// A cloud with a share, and everybody's container as it is before the operations.
     private static func prepare(_ folder: URL) async throws -> (link: String, owner: String) {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let place = try TwoUserFixture(in: folder)
@@ -155,7 +156,7 @@ public struct SharingTrial: Sendable {
             try await person.sync()
         }
         try await owner.sync()
-        // A participant knows who takes part.
+        // Synchronising lets the participants know of each other.
         for name in ["write", "read"] { try await place.person(name).sync() }
         let share = try #require(try await owner.container.fetchShares().first)
         let removed = try #require(share.participants.first { $0.identity.lookUp == .emailAddress("removed@example.org") })
@@ -163,7 +164,7 @@ public struct SharingTrial: Sendable {
         return (links["invited"]!, try await owner.databases.private.account().userRecordName ?? "")
     }
 
-    /// Only what was allowed has happened.
+    /// Checks that only what was allowed has happened.
     private static func check(_ row: [String], in folder: URL) async throws {
         let place = try TwoUserFixture(in: folder)
         let owner = try await place.person("owner")

@@ -1,11 +1,12 @@
 import TidemarkCloudEngine
 
-/// What every ``SignInRateStorage`` does.
+/// The checks of what every ``SignInRateStorage`` does.
 package enum SignInRateStorageContract {
-    /// Makes another server's storage of the same counts, of which there are none; the same one where only one process counts.
+    /// Makes another server's storage of the same counts, which are all 0 at first; for a storage of one process, the same
+    /// storage.
     package struct Subject: Sendable {
         let storage: @Sendable () async throws -> any SignInRateStorage
-        /// Lets time pass for a storage that has a clock of its own.
+        /// Makes time pass for a storage that has a clock of its own.
         let pass: @Sendable (_ seconds: Double) async throws -> Void
 
         package init(
@@ -32,9 +33,9 @@ package enum SignInRateStorageContract {
             now.change { $0 += seconds }
         }
 
-        /// Counts attempts, at one server after the other.
+        /// Counts attempts, alternating between the servers.
         ///
-        /// - Returns: How many of them may go on.
+        /// - Returns: How many of the attempts are admitted.
         func admitted(_ count: Int, _ names: SignInRate...) async throws -> Int {
             var admitted = 0
             for number in 0..<count {
@@ -45,7 +46,7 @@ package enum SignInRateStorageContract {
         }
     }
 
-    /// Seconds until one more may come: so many that a slow machine does not let one in.
+    /// Seconds until one more attempt is admitted: so many that a slow machine does not reach them.
     private static let period = 100_000.0
 
     private static func rate(_ name: String, kind: String = "pair", burst: Double = 6) -> SignInRate {
@@ -54,18 +55,18 @@ package enum SignInRateStorageContract {
 
     /// All checks.
     package static let checks: [StorageCheck<Subject>] = [
-        StorageCheck("so many go on at once, then one more each time that it may") { subject in
+        StorageCheck("a burst of attempts is admitted at once, then one after each period") { subject in
             let servers = try await Servers(subject)
             try requireEqual(try await servers.admitted(10, rate("anna\0")), 6, "at once")
             for _ in 0..<2 {
                 try await servers.pass(1.01 * period)
                 try requireEqual(try await servers.admitted(3, rate("anna\0")), 1, "after the time of one")
             }
-            // However long it rests, it is no more than at first.
+            // However long nothing is counted, the allowance is no greater than at first.
             try await servers.pass(100 * period)
             try requireEqual(try await servers.admitted(10, rate("anna\0")), 6, "after a rest")
         },
-        StorageCheck("of many that come at the same time, at whatever server, no more go on") { subject in
+        StorageCheck("of simultaneous attempts, at any server, only the allowed number is admitted") { subject in
             let servers = try await Servers(subject)
             let waits = try await withThrowingTaskGroup(of: Double?.self) { group in
                 for number in 0..<20 {
@@ -76,7 +77,7 @@ package enum SignInRateStorageContract {
             }
             try requireEqual(waits.count { $0 == nil }, 6, "of twenty")
         },
-        StorageCheck("the wait is as long as it takes until one more may come") { subject in
+        StorageCheck("the wait lasts until one more attempt is admitted") { subject in
             let servers = try await Servers(subject)
             try requireEqual(try await servers.admitted(1, rate("anna", burst: 1)), 1, "the first")
             try await servers.pass(0.75 * period)
@@ -86,14 +87,14 @@ package enum SignInRateStorageContract {
             try await servers.pass(wait + 1)
             try requireEqual(try await servers.admitted(2, rate("anna", burst: 1)), 1, "after the wait")
         },
-        StorageCheck("names are counted apart, and so are kinds") { subject in
+        StorageCheck("names are counted separately, and so are kinds") { subject in
             let servers = try await Servers(subject)
             try requireEqual(try await servers.admitted(9, rate("a")), 6, "one")
             try requireEqual(try await servers.admitted(9, rate("b")), 6, "another")
             try requireEqual(try await servers.admitted(9, rate("a", kind: "address", burst: 2)), 2, "another kind")
             try requireEqual(try await servers.admitted(9, rate("", kind: "network")), 6, "an empty name")
         },
-        StorageCheck("several names are counted in their order, up to the first under which too many have come") { subject in
+        StorageCheck("several names are counted in order, up to the first with too many attempts") { subject in
             let servers = try await Servers(subject)
             let (few, many) = (rate("few", burst: 2), rate("many"))
             // The second name of each of four attempts: two go on, and two do not.
@@ -103,7 +104,7 @@ package enum SignInRateStorageContract {
             try requireEqual(try await servers.admitted(5, few, other), 0, "by the first")
             try requireEqual(try await servers.admitted(9, other), 6, "what was not counted")
         },
-        StorageCheck("a rate of zero is no limit, and no name is none") { subject in
+        StorageCheck("a rate of zero means no limit, and so does an attempt without names") { subject in
             let servers = try await Servers(subject)
             let free = SignInRate("pair", "x", perSecond: 0, burst: 0)
             try requireEqual(try await servers.admitted(9, free), 9, "without a limit")

@@ -2,12 +2,12 @@ import Foundation
 import TidemarkCloud
 import TidemarkCloudEngine
 
-/// The storage of a directory, with addresses at which a test has the contents as well.
+/// The storage of a directory that also returns addresses at which a test serves the contents.
 package struct SigningAssetStorage: AssetStorage {
     private let storage: any AssetStorage
     private let address: @Sendable (CloudAsset, _ owner: String) -> String
 
-    /// - Parameter address: Makes the address of a content. It is asked for one each time.
+    /// - Parameter address: Called for each content each time; returns its address.
     package init(
         _ storage: any AssetStorage, address: @escaping @Sendable (_ asset: CloudAsset, _ owner: String) -> String
     ) {

@@ -4,7 +4,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Sorted queries of a cloud over any storage: their pages together are what sorting in Swift gives, whether the storage sorts or walks an index.
+/// Compares sorted queries of a cloud over any storage with Swift's sorting: their pages together must be the sorted rows,
+/// whether the storage sorts or walks an index.
 package struct SortedQueries {
     private static let container = "iCloud.org.example.journal"
     private static let zone = CloudZoneID("Journal")
@@ -29,7 +30,7 @@ package struct SortedQueries {
         var sort: CloudQuery.Sort { CloudQuery.Sort(.field(field), isAscending: isAscending) }
     }
 
-    /// A filter, and the rows that meet it.
+    /// A filter, and a test of the rows that meet it.
     private struct Filter {
         let name: String
         let filters: [CloudQuery.Filter]
@@ -37,7 +38,7 @@ package struct SortedQueries {
     }
 
     /// - Parameters:
-    ///   - frequent: So many records make a storage walk an index.
+    ///   - frequent: From so many records on, the storage walks an index.
     ///   - storage: Makes the storage of a container's rows; `nil` for files.
     package init(frequent: Int, storage: EmbeddedCloud.StorageOfContainer? = nil) async throws {
         var limits = QueryLimits()
@@ -73,7 +74,7 @@ package struct SortedQueries {
 
     private static func rows(_ count: Int) -> [Row] {
         (0..<count).map { number in
-            // In another order than that of the names, with values that many share, and some without any.
+            // The rows are not in the order of their names; many share a value, and some have none.
             let place = number * 7_919 % count
             return Row(
                 name: "r\(100_000 + place)", n: number % 7 == 0 ? nil : Int64(number % 40 - 20),
@@ -137,11 +138,12 @@ package struct SortedQueries {
         return [up, down]
     }
 
-    /// Compares the pages of queries with the sorted rows: of new records, changed and deleted ones, indexes that are added and removed.
+    /// Compares the pages of queries with the sorted rows: for new, changed and deleted records, and after indexes were added and
+    /// removed.
     package func run() async throws {
         var rows = Self.rows(400)
         try await modify(rows.map { RecordOperation(.create, record($0)) })
-        // The indexes come after the records.
+        // The indexes are added after the records.
         try await index([.queryable], "recordName")
         try await index([.queryable], "tags")
         try await index([.queryable, .sortable], "n")

@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// What happened in a test, in order, whichever thread told it.
+/// The steps of a test in the order in which any thread added them.
 public final class StepLog: Sendable {
     private let steps = LockedValue<[String]>([])
 

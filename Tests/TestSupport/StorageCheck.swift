@@ -1,6 +1,6 @@
 import TidemarkCloud
 
-/// A check of what every storage of a kind does: it throws where the storage doesn't.
+/// A check of what every storage of a kind does. It throws if the storage does something else.
 package struct StorageCheck<Subject: Sendable>: Sendable, CustomStringConvertible {
     package let description: String
     private let body: @Sendable (Subject) async throws -> Void
@@ -15,7 +15,7 @@ package struct StorageCheck<Subject: Sendable>: Sendable, CustomStringConvertibl
     package func run(_ subject: Subject) async throws { try await body(subject) }
 }
 
-/// What a storage does that it should not.
+/// What a storage does wrong.
 package struct BrokenStorage: Error, CustomStringConvertible {
     package let description: String
 }

@@ -2,7 +2,8 @@ import Foundation
 import TidemarkHTTP
 import TidemarkModel
 
-/// A port of this machine that nobody else gets while this is there. Connections to it are refused, but while a stub has it.
+/// A reserved port of this machine: no other socket gets it as long as this object exists. Connections to it are refused unless a
+/// stub server listens there.
 package final class ReservedPort: Sendable {
     package let number: Int
     private let bound: Int32
@@ -15,8 +16,8 @@ package final class ReservedPort: Sendable {
 /// A socket at a port of this machine, and the port's number.
 ///
 /// - Parameters:
-///   - port: 0 for one that is free.
-///   - isShared: Whether others that say so, too, may be at the same port.
+///   - port: The port; 0 for any free one.
+///   - isShared: Whether other sockets with this option may have the same port.
 private func boundSocket(_ port: Int, isShared: Bool) throws -> (Int32, Int) {
     #if canImport(Glibc)
         let opened = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
@@ -42,7 +43,7 @@ private func boundSocket(_ port: Int, isShared: Bool) throws -> (Int32, Int) {
     return (opened, Int(UInt16(bigEndian: address.sin_port)))
 }
 
-/// A server that answers with whatever bytes a test wants, on threads of its own.
+/// A server that answers with any bytes that a test wants, on threads of its own.
 package final class StubServer: Sendable {
     package struct Request: Sendable {
         package let head: String
@@ -63,13 +64,13 @@ package final class StubServer: Sendable {
 
     package enum Reply: Sendable {
         case bytes([UInt8])
-        /// Then the connection is closed.
+        /// The bytes are sent, then the connection is closed.
         case last([UInt8])
         /// The connection breaks.
         case broken
-        /// These again and again, until the client has enough.
+        /// The start is sent, then the other bytes again and again, until the client closes the connection.
         case endless(start: [UInt8], [UInt8])
-        /// Nothing comes.
+        /// No answer is sent.
         case silence
 
         package static func json(_ text: String, status: String = "200 OK", headers: [String] = []) -> Reply {
@@ -88,8 +89,8 @@ package final class StubServer: Sendable {
     private let seen = LockedValue<[Request]>([])
 
     /// - Parameters:
-    ///   - reserved: Where it is; by default at any port that is free.
-    ///   - answer: Gets a request, and how many came before.
+    ///   - reserved: The port at which the server listens; by default any free one.
+    ///   - answer: Called with a request and the number of requests before it.
     package init(at reserved: ReservedPort? = nil, _ answer: @escaping @Sendable (Request, Int) -> Reply) throws {
         self.answer = answer
         let (listening, port) = try boundSocket(reserved?.number ?? 0, isShared: reserved != nil)
@@ -102,7 +103,7 @@ package final class StubServer: Sendable {
             while true {
                 let connection = accept(listening, nil, nil)
                 guard connection >= 0 else {
-                    // By nobody else: the number may be another socket's as soon as it is closed.
+                    // Only this thread closes the socket: once it is closed, another socket may get its number.
                     close(listening)
                     return
                 }
@@ -148,7 +149,7 @@ package final class StubServer: Sendable {
                 while write(more, connection) {}
                 return
             case .silence:
-                // Until the client goes.
+                // Waits until the client closes the connection.
                 var byte: UInt8 = 0
                 while recv(connection, &byte, 1, 0) > 0 {}
                 return

@@ -2,9 +2,9 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What every ``SubscriptionStorage`` does.
+/// The checks of what every ``SubscriptionStorage`` does.
 package enum SubscriptionStorageContract {
-    /// Makes a storage of subscriptions, of which there are none.
+    /// Makes a storage without subscriptions.
     package typealias Subject = @Sendable () async throws -> any SubscriptionStorage
 
     private static let container = "iCloud.org.example.journal"
@@ -52,7 +52,7 @@ package enum SubscriptionStorageContract {
             try requireEqual(try await storage.remove("b", of: anna), false, "removed again")
             try requireEqual(try await storage.subscriptions(of: shared).count, 1, "another database's")
         },
-        StorageCheck("an owner has so many at the most, and may replace them") { open in
+        StorageCheck("an owner has a limited number of subscriptions, and may replace them") { open in
             let storage = try await open()
             let saved = try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<20 {
@@ -66,7 +66,7 @@ package enum SubscriptionStorageContract {
             try requireEqual(try await storage.save(kept[0], most: 7), true, "one again")
             try requireEqual(try await storage.save(subscription("x", of: owner("anna", .public)), most: 7), true, "elsewhere")
         },
-        StorageCheck("a change concerns who has subscribed to its zone, or to all, and to its type, or to all") { open in
+        StorageCheck("a change matches subscriptions to its zone or all zones, and to its type or all types") { open in
             let storage = try await open()
             let all = [
                 subscription("zone", of: owner("anna")), subscription("type", of: owner("anna"), type: "Note"),
@@ -90,7 +90,7 @@ package enum SubscriptionStorageContract {
             try await storage.removeAccount("anna")
             try requireEqual(try await ids(changed(), nil), ["guest"], "without anna")
         },
-        StorageCheck("of those who remove one at once, one has removed it") { open in
+        StorageCheck("if several callers remove a subscription at once, only one has removed it") { open in
             let storage = try await open()
             _ = try await storage.save(subscription("once", of: owner("anna")), most: 9)
             let removed = try await withThrowingTaskGroup(of: Bool.self) { group in
@@ -99,7 +99,7 @@ package enum SubscriptionStorageContract {
             }
             try requireEqual(removed, 1, "removed")
         },
-        StorageCheck("an account has its latest devices, the oldest first, in each container by itself") { open in
+        StorageCheck("an account has its latest devices, the oldest first, separately in each container") { open in
             let storage = try await open()
             for token in ["1\0", "2", "3", "2", "4"] { try await storage.add(device(token), most: 3) }
             try await storage.add(device("1\0", of: "ben"), most: 3)
@@ -122,11 +122,11 @@ package enum SubscriptionStorageContract {
     ]
 }
 
-/// What every ``NotificationStorage`` does.
+/// The checks of what every ``NotificationStorage`` does.
 package enum NotificationStorageContract {
-    /// A storage of notifications, as servers have it that share it, and with limits.
+    /// A storage of notifications that servers share, with limits.
     package struct Subject: Sendable {
-        /// Makes another server's storage; the same one where only one server can have it.
+        /// Makes another server's storage; where only one server can have it, the same storage.
         let storage: @Sendable (NotificationLimits) async throws -> any NotificationStorage
 
         package init(_ storage: @escaping @Sendable (NotificationLimits) async throws -> any NotificationStorage) {
@@ -138,14 +138,14 @@ package enum NotificationStorageContract {
 
     /// All checks.
     package static let checks: [StorageCheck<Subject>] = [
-        StorageCheck("notifications are taken in their order, and what reached nobody comes first again") { subject in
+        StorageCheck("notifications are taken in order, and an undelivered one comes first again") { subject in
             let (storage, other) = (try await subject.storage(.init()), try await subject.storage(.init()))
             for byte: UInt8 in 1...3 { try await storage.put([byte, 0], for: box) }
             try requireEqual(try await other.take(for: box), [1, 0], "the first")
             try await other.putBack([1, 0], for: box)
             for byte: UInt8 in 1...3 { try requireEqual(try await storage.take(for: box), [byte, 0], "number \(byte)") }
         },
-        StorageCheck("who waits gets what comes, at whatever server") { subject in
+        StorageCheck("a waiting device gets the next notification, at any server") { subject in
             let (storage, other) = (try await subject.storage(.init()), try await subject.storage(.init()))
             for byte: UInt8 in 1...5 {
                 async let taken = storage.take(for: box)
@@ -160,7 +160,7 @@ package enum NotificationStorageContract {
         },
         StorageCheck("a device waits once, and a wait that is cancelled takes nothing") { subject in
             let (storage, other) = (try await subject.storage(.init()), try await subject.storage(.init()))
-            // Whichever comes first ends with the other.
+            // The task that ends first cancels the other.
             let frames = try await withThrowingTaskGroup(of: [UInt8]?.self) { group in
                 for storage in [storage, other] { group.addTask { try await storage.take(for: box) } }
                 var frames = [try await group.next()]
@@ -172,7 +172,7 @@ package enum NotificationStorageContract {
             try await storage.put([7], for: box)
             try requireEqual(try await other.take(for: box), [7], "what was put then")
         },
-        StorageCheck("of what nobody fetches the latest is kept, and of each account only so much") { subject in
+        StorageCheck("the latest unfetched notifications are kept, with a limit for each account") { subject in
             let size = 1_000
             var limits = NotificationLimits()
             (limits.framesOfBox, limits.sizeOfBox, limits.sizeOfAccount) = (2, 5_000, 3 * (size + 200))

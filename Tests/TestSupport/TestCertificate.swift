@@ -1,6 +1,6 @@
 /// A certificate that is its own authority, and its private key, both for tests alone.
 package enum TestCertificate {
-    /// Of localhost, for a hundred years; for nothing else.
+    /// Valid for localhost only, for a hundred years.
     package static let certificate = """
         -----BEGIN CERTIFICATE-----
         MIIBSDCB7qADAgECAgEBMAoGCCqGSM49BAMCMBQxEjAQBgNVBAMMCWxvY2FsaG9z

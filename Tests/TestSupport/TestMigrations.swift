@@ -5,8 +5,8 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension FormatMigrations {
-    /// This version's migrations of stores with two more steps, which only tests have: one adds a column to a table of bookkeeping, the other
-    /// rewrites the captions of destinations. Both leave a trace of each time that they run.
+    /// This version's migrations of stores with two more steps, which only tests have: one adds a column to an internal table,
+    /// the other rewrites the captions of destinations. Both leave a trace each time that they run.
     package static let testStores = FormatMigrations.stores.adding(testSteps)
 
     package static let testSteps: [Step] = [

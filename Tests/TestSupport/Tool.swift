@@ -4,7 +4,7 @@ import Foundation
 public struct Tool: Sendable {
     public struct Result: Sendable {
         public let status: Int32
-        /// The signal that ended it, if one did.
+        /// The signal that ended the process; `nil` if it exited.
         public let signal: Int32?
         public let output: String
         public let errors: String
@@ -39,13 +39,13 @@ public struct Tool: Sendable {
         executable = found
     }
 
-    /// Runs it to its end, or kills it after `killingAfter`.
+    /// Runs the program to its end, or kills it after `killingAfter`.
     ///
     /// - Parameters:
-    ///   - directory: Its current directory; by default the tests'.
-    ///   - limit: The greatest size of a file that it may write, in units of 512 bytes; a larger one is refused with EFBIG.
+    ///   - directory: Its working directory; by default that of the tests.
+    ///   - limit: The greatest size of a file that it may write, in units of 512 bytes; a longer write fails with EFBIG.
     ///   - terminal: Its standard input, and where it writes its errors.
-    ///   - isControlling: Whether the terminal is the one that it opens as `/dev/tty`; on Linux alone.
+    ///   - isControlling: Whether the process opens the terminal as `/dev/tty`; on Linux only.
     public func run(
         _ arguments: [String], input: URL? = nil, killingAfter delay: Duration? = nil, environment: [String: String] = [:],
         in directory: URL? = nil, fileSizeLimit limit: Int? = nil, on terminal: PseudoTerminal? = nil,
@@ -55,9 +55,9 @@ public struct Tool: Sendable {
         let (output, errors) = (scratch["output"], scratch["errors"])
         for file in [output, errors] { try Data().write(to: file) }
         let variables = ProcessInfo.processInfo.environment
-            // A hung backtrace of a killed process would keep it from ending.
+            // A backtrace of a killed process that hangs would keep it from ending.
             .merging(["SWIFT_BACKTRACE": "enable=no"]) { $1 }.merging(environment) { $1 }
-        // What has to be so before the process begins, as commands of a shell.
+        // Shell commands that run before the process begins.
         var before = directory == nil ? "" : "cd \"$0\" && "
         if let limit { before += "trap '' XFSZ && ulimit -f \(limit) && " }
         if isControlling { before += "exec setsid --ctty --wait \"$@\"; " }

@@ -7,13 +7,13 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: tags and tokens tell equal from different, and neither how many changes there were nor which came first. Method: numbers there and
-/// back, under several keys; the published vector of the cipher; how the texts of neighbours differ; and tags and tokens as they were made
-/// before, under another cipher.
+/// Goal: tags and tokens show whether two are equal, but neither how many changes there were nor which came first. Method:
+/// numbers encrypted and decrypted, under several keys; the published vector of the cipher; how much the texts of neighbouring
+/// numbers differ; tags and tokens that an earlier version made with another cipher.
 @Suite(.timeLimit(.minutes(30))) struct ChangeTagCipherTests {
     private let key = (0..<16).map { UInt8($0) }
 
-    @Test func `numbers come back, and only by their key`() {
+    @Test func `numbers come back from their texts only with the same key`() {
         let (cipher, other) = (ChangeTagCipher(key), ChangeTagCipher(key.reversed()))
         for number in Array(0...1000) + [Int64.max, 1 << 40] {
             let text = cipher.text(number)
@@ -23,7 +23,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a text that was made up is no number`() throws {
+    @Test func `an invented or altered text is no number`() throws {
         let cipher = ChangeTagCipher(key)
         for text in ["", "-1", "1", "zzzzzzzzzzzzzzzz", "1y2p0ij32e8e7", String(repeating: "A", count: 22), cipher.text(-1)] {
             #expect(cipher.number(text) == nil, "\(text)")
@@ -36,7 +36,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `it is the cipher that it says`() {
+    @Test func `the block cipher gives the published result of AES`() {
         // FIPS 197, appendix C.1: key 00 01 … 0f, block 00 11 … ff.
         let cipher = AESBlockCipher(key: key)
         let plain = (0..<16).map { UInt8($0 * 0x11) }
@@ -57,13 +57,13 @@ import TidemarkModel
         }
     }
 
-    @Test func `neighbours have nothing in common`() throws {
+    @Test func `the texts of neighbouring numbers differ in half of their bits`() throws {
         let cipher = ChangeTagCipher(key)
         let texts = try (1...2000).map { number in
             try #require(Base64URL.bytes(cipher.text(number))).reduce(0 as UInt128) { $0 << 8 | UInt128($1) }
         }
         #expect(Set(texts).count == 2000)
-        // Of 128 bits some 64 differ from one to the next; and half of them go up.
+        // On average 64 of the 128 bits differ between neighbours, and half of the texts are greater than the one before.
         let bits = zip(texts, texts.dropFirst()).map { ($0 ^ $1).nonzeroBitCount }
         #expect((63...65).contains(bits.reduce(0, +) / bits.count) && bits.min()! > 32)
         let rises = zip(texts, texts.dropFirst()).count { $0 < $1 }
@@ -71,9 +71,9 @@ import TidemarkModel
         #expect(cipher.digest("1.2") != cipher.digest("1.3") && cipher.digest("1.2") == cipher.digest("1.2"))
     }
 
-    // What clients have from before
+    // Tags and tokens of earlier versions
 
-    /// As the cloud made them before: 64 bits to the base 36.
+    /// A tag of an earlier version: 64 bits in base 36.
     private let oldTag = "1y2p0ij32e8e7"
     private let zone = CloudZoneID("Journal")
 
@@ -89,7 +89,7 @@ import TidemarkModel
         return try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))[0]
     }
 
-    /// A token with the same content under the cipher that was used before.
+    /// A token with the same content as an earlier version made it.
     private func old(_ token: CloudToken, _ database: EmbeddedDatabase, forged: Bool = false) throws -> CloudToken {
         let data = try #require(Data(base64Encoded: token.rawValue))
         let parts = String(decoding: data, as: UTF8.self).split(separator: ":", omittingEmptySubsequences: false)
@@ -99,7 +99,7 @@ import TidemarkModel
             rawValue: Data("\(text):\(forged ? String(check.reversed()) : String(check))".utf8).base64EncodedString())
     }
 
-    @Test func `a token from before has expired, and a forged one is none`() async throws {
+    @Test func `a token of an earlier version has expired, and a forged one is invalid`() async throws {
         let scratch = try Scratch()
         let database = try await database(of: try EmbeddedCloud(at: scratch["cloud"]))
         _ = try await save("first", tag: nil, in: database)
@@ -116,15 +116,13 @@ import TidemarkModel
         await #expect(throws: CloudError(.invalidArguments, "")) {
             try await database.zoneChanges(zone, since: forged, limit: nil, desiredKeys: nil)
         }
-        // Nothing was lost: it is the same database.
+        // The database still has its data: the incarnation is the same.
         let again = try await database.zoneChanges(zone, since: page.token, limit: nil, desiredKeys: nil)
         #expect(again.incarnation == page.incarnation && again.changes.isEmpty)
     }
 
     @Test
-    func `a tag from before meets the record as a conflict, and in a cloud that was put back has a client fetch everything`()
-        async throws
-    {
+    func `a tag of an earlier version is a conflict, and in a restored cloud the client has to fetch everything`() async throws {
         let scratch = try Scratch()
         let database = try await database(of: try EmbeddedCloud(at: scratch["cloud"]))
         _ = try await save("first", tag: nil, in: database)
@@ -141,7 +139,7 @@ import TidemarkModel
         _ = try CloudRestoration(of: scratch["backup"], to: scratch["restored"]).run()
         let restored = try await self.database(of: try EmbeddedCloud(at: scratch["restored"]))
         await #expect(throws: CloudError(.changeTokenExpired, "")) { try await save("third", tag: oldTag, in: restored) }
-        // A record that is not there has nothing to fetch.
+        // A record that does not exist needs no fetching.
         let gone = CloudRecord(CloudRecordID("gone", in: zone), type: "Note", changeTag: oldTag)
         let outcome = try await restored.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.delete, gone)]))[0]
         guard case .failed(let none) = outcome else { throw CloudError(.internalError, "\(outcome)") }

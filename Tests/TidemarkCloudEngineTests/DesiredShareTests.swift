@@ -6,8 +6,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: a share becomes the desired share, or stays what it was. Method: desired shares that fail at the last of their steps, and many
-/// at once that know the same state.
+/// Goal: a share becomes the desired share as a whole, or stays as it was. Method: desired shares that fail at their last step,
+/// and many at once that start from the same state.
 @Suite(.timeLimit(.minutes(30))) struct DesiredShareTests {
     private let scratch = try! Scratch()
     private let zone = CloudZoneID("Journal")
@@ -32,7 +32,7 @@ import TidemarkModel
             })
     }
 
-    @Test func `a share that can't be made as it is wished for leaves no trace, and the next try makes it`() async throws {
+    @Test func `a share that can't be made as desired leaves no trace, and the next try makes it`() async throws {
         let owner = try await owner()
         let before = try await owner.currentToken(of: zone)
         let ben = UserLookUp.emailAddress("ben@example.org")
@@ -50,7 +50,7 @@ import TidemarkModel
         #expect(made.share?.title == "One" && made.share?.shortGUID != nil)
     }
 
-    @Test func `a change that can't be made whole changes nothing`() async throws {
+    @Test func `a change that can't be made as a whole changes nothing`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(desired("One"), of: "root", ifTag: nil, in: zone)
         await #expect(throws: CloudError(.invalidArguments, "")) {
@@ -76,7 +76,7 @@ import TidemarkModel
         #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get() == made)
     }
 
-    @Test func `a share that has more people than are taken at once can be written back as it was told`() async throws {
+    @Test func `a share with more people than the limit allows can be written back with another title`() async throws {
         let container = "iCloud.org.example.journal"
         let cloud = try EmbeddedCloud(at: scratch["many"])
         let account = try await cloud.addAccount("anna@example.org").id
@@ -97,7 +97,7 @@ import TidemarkModel
         #expect(changed.share?.participants.count == 7)
     }
 
-    @Test func `a request names as many people as a share has and may have, and no more`() async throws {
+    @Test func `a request may name as many people as the share has and the limit adds, and no more`() async throws {
         var limits = CloudLimits()
         (limits.operationsPerRequest, limits.participantsPerShare) = (2, 2)
         let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
@@ -105,7 +105,7 @@ import TidemarkModel
         let owner = try cloud.database(.private, of: "iCloud.org.example.journal", account: account)
         try await owner.modifyZones(saving: [zone], deleting: [])
         func naming(_ count: Int, _ title: String) -> DesiredShare {
-            // Nobody invites the owner.
+            // Naming the owner invites nobody.
             let anna = DesiredShare.Participant(
                 id: nil, identity: UserIdentity(lookUp: .emailAddress("anna@example.org")), role: .owner, permission: .readWrite,
                 isRemoved: false)
@@ -113,7 +113,7 @@ import TidemarkModel
             wanted.participants?.append(contentsOf: Array(repeating: anna, count: count - 1))
             return wanted
         }
-        // A new share has its owner, and may have two more by this limit.
+        // A new share has its owner, and this limit allows two more.
         await #expect(throws: CloudError(.limitExceeded, "")) {
             try await owner.createShare(naming(4, "One"), of: nil, ifTag: nil, in: zone)
         }
@@ -125,7 +125,7 @@ import TidemarkModel
         #expect(try await owner.changeShare(made.id, to: naming(4, "Two"), ifTag: nil).share?.title == "Two")
     }
 
-    @Test func `a call makes as many changes as a request has operations, and a title has 10,000 bytes`() async throws {
+    @Test func `a call makes no more changes than a request has operations, and titles have at most 10,000 bytes`() async throws {
         var limits = CloudLimits()
         limits.operationsPerRequest = 2
         let cloud = try EmbeddedCloud(at: scratch["few"], limits: limits)
@@ -141,7 +141,7 @@ import TidemarkModel
         #expect(try await owner.lookup([made.id.recordName], in: zone, desiredKeys: nil)[0].get().share?.title == longest)
     }
 
-    @Test func `an invitation that waits is made anew after somebody was removed, and not after one who was removed with it`()
+    @Test func `a waiting invitation is made again after a person was removed in a later call, not in the same call`()
         async throws
     {
         let owner = try await owner()
@@ -149,7 +149,7 @@ import TidemarkModel
         func inviting(_ lookUp: UserLookUp) -> ShareChange { .invite(lookUp, role: .privateUser, permission: .readOnly) }
         let made = try await owner.createShare(desired("One", eve), of: "root", ifTag: nil, in: zone)
         let id = try #require(made.share?.participants.first { $0.role != .owner }?.id)
-        /// Makes changes, and tells how many entries the log of the share gets.
+        /// Makes changes, and returns how many entries the log of the share gets.
         func entries(_ changes: ShareChange...) async throws -> Int {
             let before = try await owner.shareAudit(in: zone, after: nil).count
             _ = try await owner.changeShare(made.id, changes)
@@ -163,7 +163,7 @@ import TidemarkModel
         #expect(try await entries(inviting(ben)) == 0)
     }
 
-    @Test func `people are found again by any way to write their address`() async throws {
+    @Test func `people are recognised by every spelling of their address and number`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(
             desired("One", .emailAddress("Ben@Example.org"), .phoneNumber("+46 8 123 456")), of: "root", ifTag: nil, in: zone)
@@ -173,7 +173,7 @@ import TidemarkModel
         #expect(again.share?.participants == before && before.count == 3)
     }
 
-    @Test func `of those who change or delete a share by the same tag one is heard`() async throws {
+    @Test func `of many changes of a share by the same tag only one succeeds`() async throws {
         let owner = try await owner()
         let made = try await owner.createShare(desired("One"), of: "root", ifTag: nil, in: zone)
         let tag = try #require(made.changeTag)
@@ -200,7 +200,7 @@ import TidemarkModel
             }
         }
         #expect(saved.count == 1 && refused.count == 19)
-        // Each learns what the share is now.
+        // Each refused client learns what the share is now.
         #expect(refused.allSatisfy { $0.code == .serverRecordChanged && $0.serverRecord == saved.first })
         await #expect(throws: CloudError(.serverRecordChanged, "")) { try await owner.deleteShare(made.id, ifTag: tag) }
         try await owner.deleteShare(made.id, ifTag: try #require(saved.first?.changeTag))

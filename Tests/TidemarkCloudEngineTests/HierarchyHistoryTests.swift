@@ -5,13 +5,13 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: who takes part in hierarchies sees at each time what hangs below their roots, whatever was moved, deleted and shared before, and is told
-/// so by the feed alone.
+/// Goal: participants of hierarchies always see the records below their roots, after any moves, deletions and shares, and the
+/// feed of changes alone tells them.
 ///
-/// Method: an owner and two participants change a zone at random. After each request, what each participant has gathered from the feed, what they
-/// can look up and what they can query are compared with what follows from the owner's records and their parents. What they were told of as
-/// deleted they had been told of before. The seed of the first history is printed, and taken back from `TIDEMARK_SEED`; those of the others follow
-/// it. There is one for each 50 of `TIDEMARK_SHARING_RUNS`.
+/// Method: an owner and two participants change a zone at random. After each request, the records that each participant has
+/// gathered from the feed, can look up and can query are compared with those that the owner's records and their parents imply. A
+/// deletion is only told of records that the participant knew. The seed of the first history is printed, and can be given by
+/// `TIDEMARK_SEED`; the seeds of the others follow it. There is one history for each 50 of `TIDEMARK_SHARING_RUNS`.
 @Suite(.timeLimit(.minutes(RunProgress.minutes))) struct HierarchyHistoryTests {
     private let container = "iCloud.org.example.journal"
     private let zone = CloudZoneID("Journal")
@@ -22,12 +22,12 @@ import TidemarkModel
         let zone: CloudZoneID
         var token: CloudToken?
         var records: [String: CloudRecord] = [:]
-        /// All names that they were ever told.
+        /// The names of all records that the participant was ever told of.
         var seen: Set<String> = []
 
         init(_ database: EmbeddedDatabase, _ zone: CloudZoneID) { (self.database, self.zone) = (database, zone) }
 
-        /// `nil` where the token has expired, or nothing is shared any more.
+        /// Returns `nil` if the token has expired, or nothing is shared any more.
         private func page(_ limit: Int) async throws -> ZoneChanges? {
             do {
                 return try await database.zoneChanges(zone, since: token, limit: limit, desiredKeys: nil)
@@ -37,7 +37,7 @@ import TidemarkModel
             }
         }
 
-        /// Fetches; returns names that were told as deleted and never seen.
+        /// Fetches; returns the names of deleted records that the participant never saw.
         func fetch(limit: Int) async throws -> [String] {
             var strange: [String] = []
             while true {
@@ -63,7 +63,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `participants have what hangs below their roots, at each time`() async throws {
+    @Test func `participants see what is below their roots at all times`() async throws {
         let runs = ProcessInfo.processInfo.environment["TIDEMARK_SHARING_RUNS"].flatMap { UInt64($0) } ?? 600
         let histories = max(1, runs / 50)
         let progress = RunProgress("hierarchies that change", runs: histories, interval: 10)
@@ -74,7 +74,7 @@ import TidemarkModel
         }
     }
 
-    /// - Returns: Whether everything was as it should be.
+    /// - Returns: Whether each participant saw exactly the expected records.
     private func history(_ random: inout Randomness) async throws -> Bool {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { Int64(Date().timeIntervalSince1970 * 1e6) })
@@ -99,7 +99,7 @@ import TidemarkModel
                 for _ in 0..<Int.random(in: 1...4, using: &random) {
                     var target = name(&random)
                     if isTheirs, Bool.random(using: &random) {
-                        // Seeded, and of version 4 all the same.
+                        // A UUID of version 4 that follows from the seed.
                         let digits = String(format: "%012x", UInt64.random(in: 0..<1 << 48, using: &random))
                         target = "00000000-0000-4000-8000-\(digits)"
                         names.append(target)
@@ -172,7 +172,7 @@ import TidemarkModel
         _ = try await devices[index].database.acceptLink(try await owner.makeLink(to: invited.id, for: nil).token)
     }
 
-    /// Whether a device has what it should.
+    /// Returns whether a device has exactly the expected records.
     private func check(_ device: Device, _ owner: EmbeddedDatabase, limit: Int) async throws -> Bool {
         let user = try await device.database.account().userRecordName
         var all: [String: CloudRecord] = [:]
@@ -182,7 +182,7 @@ import TidemarkModel
             for case .saved(let record) in page.changes { all[record.id.recordName] = record }
             (token, more) = (page.token, page.moreComing)
         }
-        // By the parents of the owner's records.
+        // The expected records, from the parents of the owner's records.
         var wanted: [String: String?] = [:]
         for share in try await owner.shares(in: zone) {
             guard case .hierarchy(let root) = share.coverage,

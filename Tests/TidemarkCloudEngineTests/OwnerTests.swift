@@ -8,8 +8,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: owners have nothing in common, and a participant of several misses nothing. Method: several accounts of one container, whose changes are
-/// counted; tokens at each point of a random run; tags of one owner that come to another.
+/// Goal: the data of different owners are independent, and a participant of several owners misses nothing. Method: several
+/// accounts of one container, whose changes are counted; tokens at each point of a random run; one owner's tags sent to another.
 @Suite(.timeLimit(.minutes(30))) struct OwnerTests {
     private func tag(_ outcome: RecordOutcome) throws -> String {
         guard case .saved(let record) = outcome else { throw CloudError(.internalError, "\(outcome)") }
@@ -24,13 +24,13 @@ import TidemarkModel
         return share
     }
 
-    @Test func `each owner's changes are counted by themselves, and those of the public database not at all`() async throws {
+    @Test func `each owner's changes are counted separately, and the public database has no such count`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         try await tenants.save((0..<20).map { tenants.record("a\($0)") }, to: anna)
         let annas = try tag(try await tenants.outcome(.save(tenants.record("a")), anna))
         let bens = try tag(try await tenants.outcome(.save(tenants.record("a")), ben))
-        // The zone was the first change of each.
+        // Saving the zone was the first change of each owner.
         #expect(anna.change(of: annas) == 22 && ben.change(of: bens) == 2)
 
         let open = try await tenants.database("ben", .public)
@@ -38,7 +38,7 @@ import TidemarkModel
         for number in 1...3 {
             let record = tenants.record("p\(number % 2)", ["n": .int64(Int64(number))], in: .default)
             let saved = try tag(try await tenants.outcome(RecordOperation(.forceReplace, record), open, zone: .default))
-            // Each is some more than the last, by chance.
+            // Each number is greater than the last by a random amount.
             let change = try #require(open.change(of: saved))
             #expect((1...65_536).contains(change - last))
             last = change
@@ -51,8 +51,7 @@ import TidemarkModel
         #expect(counted == [try #require(anna.user): 22, try #require(ben.user): 2, "": 0])
     }
 
-    @Test func `a tag of one owner is none of another, and no reason to take the rows for ones that were put back`() async throws
-    {
+    @Test func `a tag of one owner is unknown at another, and does not make the other's rows look restored`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         try await tenants.save((0..<50).map { tenants.record("a\($0)") }, to: anna)
@@ -75,15 +74,14 @@ import TidemarkModel
         _ = try tag(try await tenants.outcome(.save(record), ben))
     }
 
-    @Test func `a participant of many owners is told each change once, from whichever token and in whichever pages`() async throws
-    {
+    @Test func `a participant of many owners is told each change once, with any token and any size of page`() async throws {
         let tenants = try Tenants()
         let guest = try await tenants.database("guest", .shared)
         var owners: [EmbeddedDatabase] = []
         var random = Randomness("a participant of many owners")
         for number in 0..<5 {
             let owner = try await tenants.journal("owner\(number)")
-            // Their numbers are far apart.
+            // The owners' change numbers are far apart.
             try await tenants.save((0..<number * 30).map { tenants.record("r\($0)") }, to: owner)
             owners.append(owner)
         }
@@ -109,7 +107,7 @@ import TidemarkModel
             #expect(try await pages(since: nil, limit: limit).changed.sorted() == users.sorted())
             #expect(try await pages(since: empty.token, limit: limit).changed.sorted() == users.sorted())
         }
-        // What changed since each token, and what of that is told.
+        // The owners that changed since each token, to compare with what the cloud tells.
         var tokens: [(token: CloudToken, changed: Set<String>)] = []
         for step in 0..<40 {
             if step % 4 == 0 { tokens.append((try await pages(since: tokens.last?.token, limit: 2).token, [])) }
@@ -121,7 +119,7 @@ import TidemarkModel
             #expect(told.changed.sorted() == known.changed.sorted() && told.deleted.isEmpty)
             #expect(try await pages(since: told.token, limit: 3).changed.isEmpty)
         }
-        // Who stops sharing is told as gone, once, and to nobody without a token.
+        // A client with a token is told once of a zone that is no longer shared; a client without a token is not.
         let last = try await pages(since: nil, limit: 3).token
         try await owners[2].deleteShare(shares[2].id)
         let gone = try await pages(since: last, limit: 1)
@@ -132,7 +130,7 @@ import TidemarkModel
         #expect(try await guest.zones().map(\.ownerName).sorted() == users.filter { $0 != users[2] }.sorted())
     }
 
-    @Test func `a link of one owner's share is none of another's, though their shares have been counted alike`() async throws {
+    @Test func `a link leads to the share of its own owner, though both owners count their shares alike`() async throws {
         let tenants = try Tenants()
         let guest = try await tenants.database("guest", .shared)
         for name in ["anna", "ben"] {
@@ -147,7 +145,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a public record that takes others' records along takes them from what these have used`() async throws {
+    @Test func `a public record whose deletion takes others' records along frees the room of those others`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.database("anna", .public), try await tenants.database("ben", .public))
         try await tenants.save([tenants.record("a", in: .default)], to: anna, zone: .default)

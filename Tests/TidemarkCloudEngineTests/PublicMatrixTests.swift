@@ -5,8 +5,9 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: in the public database everybody reads, who is signed in adds records, and only their maker changes them. Method: each cell is a call
-/// to a database of its own, in which one account has made a record; what was refused has changed nothing.
+/// Goal: everybody reads the public database, an account that is signed in adds records, and only the maker of a record changes
+/// it. Method: each cell is a call to a database of its own, in which one account has made a record; a refused call has changed
+/// nothing.
 ///
 /// In the table, `+` is done, `-` is refused with a decision of the policy, `!` is `invalidArguments`, and `n` asks for a sign-in.
 @Suite(.timeLimit(.minutes(30))) struct PublicMatrixTests {
@@ -39,7 +40,7 @@ import TidemarkModel
             return Row(operation: String(words[0]), outcomes: words.dropFirst().compactMap(\.first))
         }
 
-    @Test(arguments: rows) func `everybody may do in the public database what the table says`(row: Row) async throws {
+    @Test(arguments: rows) func `each person may do in the public database what the table says`(row: Row) async throws {
         #expect(row.outcomes.count == Person.allCases.count)
         for (person, wanted) in zip(Person.allCases, row.outcomes) {
             let world = try await World()
@@ -52,7 +53,7 @@ import TidemarkModel
         }
     }
 
-    /// A public database in which somebody has made the record `a`.
+    /// A public database in which one account has made the record `a`.
     private final class World {
         private let scratch: Scratch
         private let databases: [String: EmbeddedDatabase]

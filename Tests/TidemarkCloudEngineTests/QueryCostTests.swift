@@ -7,8 +7,9 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: what a query costs depends on the records that the client may see, and is bounded. Method: instructions of SQLite's virtual machine,
-/// which are the same on every machine, with and without records of others; queries that look at everything.
+/// Goal: the cost of a query depends only on the records that the client may see, and is bounded. Method: instructions of
+/// SQLite's virtual machine, the same on every machine, with and without records of other accounts; queries that read all
+/// records.
 @Suite(.timeLimit(.minutes(30))) struct QueryCostTests {
     private static let comparators: [(CloudQuery.Comparator, CloudValue)] = [
         (.equals, .string("n42")), (.notEquals, .string("n42")), (.lessThan, .string("n2")),
@@ -35,7 +36,7 @@ import TidemarkModel
     }
 
     @Test(arguments: [DatabaseScope.private, .public])
-    func `private records of another account change nothing about the cost of a query`(scope: DatabaseScope) async throws {
+    func `private records of another account do not change the cost of a query`(scope: DatabaseScope) async throws {
         let tenants = try Tenants()
         let own = scope == .public ? try await tenants.database("anna", .public) : try await tenants.journal("anna")
         let zone = scope == .public ? CloudZoneID.default : Tenants.zone
@@ -67,7 +68,8 @@ import TidemarkModel
                 try rows.save(records)
             }
         }
-        // The end of a range is told by the entry behind it, which is one instruction: one of the other account is always there.
+        // The end of a range is found at the entry behind it, which costs one instruction; so the other account always has an
+        // entry.
         try await save(0..<1)
         var before: [Int64] = []
         for query in queries { before.append(try await steps(try await indexed(query, tenants), of: own, zone, tenants).steps) }
@@ -82,7 +84,7 @@ import TidemarkModel
         #expect(try await steps(theirs, of: ben, Tenants.zone, tenants).rows.count == 201)
     }
 
-    @Test func `the texts that begin with a text are looked at and no others`() async throws {
+    @Test func `a query of texts with a beginning reads these texts and no others`() async throws {
         for (text, end) in [
             ("a", "b"), ("az", "a{"), ("\u{d7ff}", "\u{e000}"), ("a\u{10ffff}", "b"), ("\u{10ffff}", nil), ("", nil), ("é", "ê"),
         ] as [(String, String?)] { #expect(IndexQuery.end(of: text) == end, "\(text)") }
@@ -105,13 +107,13 @@ import TidemarkModel
         }
         let few = CloudQuery(recordType: "Note", filters: [.init(.field("text"), .beginsWith, .string("ab"))])
         #expect(try await steps(try await indexed(few, tenants), of: own, Tenants.zone, tenants).steps < 300)
-        // By name, too.
+        // The same holds for a query by name.
         try await tenants.cloud.setIndexes([.queryable], of: "recordName", in: "Note", container: Tenants.container)
         let named = CloudQuery(recordType: "Note", filters: [.init(.recordName, .equals, .string("r7"))])
         #expect(try await steps(try await indexed(named, tenants), of: own, Tenants.zone, tenants).steps < 300)
     }
 
-    @Test func `a query that costs too much ends, and one without an order goes on where it was`() async throws {
+    @Test func `a query that costs too much ends, and an unsorted one goes on in the next page`() async throws {
         var limits = QueryLimits()
         limits.cost = 30_000
         let tenants = try Tenants(queries: limits)
@@ -120,7 +122,7 @@ import TidemarkModel
         try await tenants.save((0..<count).map { tenants.record("r\($0)", ["text": .string("t\($0)")]) }, to: own)
         try await tenants.cloud.setIndexes([.queryable, .sortable], of: "text", in: "Note", container: Tenants.container)
         try await tenants.cloud.setIndexes([.queryable], of: "recordName", in: "Note", container: Tenants.container)
-        // All of them have to be sorted: times have no index.
+        // All records have to be sorted, because times have no index.
         let sorted = CloudQuery(recordType: "Note", sorts: [.init(.modified)])
         let error = await #expect(throws: CloudError.self) {
             try await own.query(sorted, in: Tenants.zone, limit: nil, desiredKeys: nil, continuation: nil)
@@ -139,7 +141,7 @@ import TidemarkModel
         #expect(names.count == count && Set(names).count == count)
         #expect(names == names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) })
         #expect(pages > count / 400)
-        // The time counts, too.
+        // Time is limited as well.
         let engine = try tenants.inner().engine
         let caller = try await own.caller()
         let query = try await indexed(sorted, tenants)
@@ -150,7 +152,7 @@ import TidemarkModel
         #expect(cut.isCut && cut.rows.isEmpty)
     }
 
-    @Test func `what a query has used is taken from its budget, down to nothing`() {
+    @Test func `the instructions and time of a query are subtracted from its budget, down to 0`() {
         let budget = QueryBudget(steps: 100, time: .seconds(10), givesWay: true)
         let left = budget.without(steps: 30, time: .seconds(4))
         #expect(left.steps == 70 && left.time == .seconds(6) && left.givesWay)

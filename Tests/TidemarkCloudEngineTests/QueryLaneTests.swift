@@ -5,7 +5,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a client that asks for much waits for itself. Method: queries that end when the test says so, and a clock of the test's.
+/// Goal: a client that asks for many queries delays only itself. Method: queries that end when the test says so, and a clock that
+/// the test moves.
 @Suite(.timeLimit(.minutes(30))) struct QueryLaneTests {
     private final class Trial: Sendable {
         let order = LockedValue<[String]>([])
@@ -24,7 +25,7 @@ import TidemarkModel
 
         func pass(_ seconds: Double) { holder.seconds.withLock { $0 += seconds } }
 
-        /// Asks for a query, and has it noted when it runs.
+        /// Asks for a query, and records when it runs.
         func ask(_ client: String, _ lane: QueryLanes.Lane) -> Task<Void, any Error> {
             Task {
                 try await lanes.enter(client, lane)
@@ -33,7 +34,7 @@ import TidemarkModel
         }
 
         func entered(_ count: Int) async -> [String] {
-            // Each task is let in or waits as soon as it runs.
+            // Each task is admitted or waits as soon as it runs.
             for _ in 0..<10_000 where order.withLock({ $0.count }) < count { await Task.yield() }
             return order.withLock { $0 }
         }
@@ -43,7 +44,7 @@ import TidemarkModel
         let trial = Trial()
         try await trial.lanes.enter("first", .long)
         var tasks: [Task<Void, any Error>] = []
-        // One client asks for many, before others ask for one each.
+        // One client asks for many queries, before others ask for one each.
         for (client, waiting) in [("busy", 1), ("busy", 2), ("busy", 3), ("anna", 4), ("ben", 5)] {
             tasks.append(trial.ask(client, .long))
             for _ in 0..<10_000 where trial.lanes.waiting(in: .long) < waiting { await Task.yield() }
@@ -59,7 +60,7 @@ import TidemarkModel
         for task in tasks { try await task.value }
     }
 
-    @Test func `a client has one quick query at a time, and another client's comes in beside it`() async throws {
+    @Test func `a client has one quick query at a time, and another client's runs beside it`() async throws {
         let trial = Trial()
         try await trial.lanes.enter("busy", .quick)
         let second = trial.ask("busy", .quick)
@@ -72,7 +73,7 @@ import TidemarkModel
         #expect(trial.order.withLock { $0 } == ["busy"])
     }
 
-    @Test func `who has used up an allowance goes to the long lane until it comes back`() async throws {
+    @Test func `a client that has used up its allowance goes to the long lane until the allowance is back`() async throws {
         let trial = Trial {
             $0.allowance = 1_000
             $0.allowancePerSecond = 100
@@ -86,13 +87,13 @@ import TidemarkModel
         #expect(trial.lanes.lane(for: "busy") == .long)
         trial.pass(0.2)
         #expect(trial.lanes.lane(for: "busy") == .quick)
-        // Time counts where instructions don't tell it.
+        // A query that takes long counts by its time, even with few instructions.
         try await trial.lanes.enter("anna", .quick)
         trial.lanes.leave("anna", .quick, .init(steps: 1, seconds: 0.05))
         #expect(trial.lanes.lane(for: "anna") == .long)
     }
 
-    @Test func `more queries than may wait are refused`() async throws {
+    @Test func `a client with too many waiting queries is refused`() async throws {
         let trial = Trial { $0.waitingOfClient = 2 }
         try await trial.lanes.enter("busy", .long)
         let tasks = [trial.ask("busy", .long), trial.ask("busy", .long)]

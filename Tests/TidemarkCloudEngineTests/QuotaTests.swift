@@ -8,19 +8,19 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: an account stores no more than its quota, whatever it sends at once and wherever. Method: uploads side by side; numbers that are
-/// counted as things change, against numbers that are counted from the rows.
+/// Goal: an account never stores more than its quota, in requests at once and in all databases. Method: uploads side by side;
+/// usage that is counted with each change, compared with usage that is counted from the rows.
 @Suite(.timeLimit(.minutes(30))) struct QuotaTests {
     private func content(_ number: Int, _ count: Int) -> Data {
         Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ number) })
     }
 
-    @Test func `uploads at the same time take no more than the quota together`() async throws {
+    @Test func `uploads at the same time together stay within the quota`() async throws {
         let tenants = try Tenants()
         let database = try await tenants.journal("anna", quota: 1_000_000)
         let contents = (0..<30).map { content($0, 300_000) }
         let assets = contents.map { AssetDigest.asset(of: $0) }
-        // The first pieces all at once.
+        // All first pieces are sent at once.
         let begun: [Int] = await withTaskGroup(of: Int?.self, returning: [Int].self) { group in
             for number in contents.indices {
                 group.addTask {
@@ -41,12 +41,12 @@ import TidemarkModel
         }
         let used = try #require(try await database.account().used)
         #expect((900_000...1_000_000).contains(used))
-        // The room of what is there is taken once.
+        // No room stays reserved for the stored contents.
         let account = try #require(try await tenants.cloud.account("anna@example.org"))
         #expect(try await tenants.cloud.usage(of: account).map(\.reserved) == [0])
     }
 
-    @Test func `contents that come whole at the same time take no more than the quota together`() async throws {
+    @Test func `whole contents that arrive at the same time together stay within the quota`() async throws {
         let tenants = try Tenants()
         let database = try await tenants.journal("anna", quota: 1_000_000)
         let contents = (0..<30).map { content($0, 300_000) }
@@ -79,7 +79,7 @@ import TidemarkModel
         #expect(files.count == 3)
     }
 
-    @Test func `what is saved in the public database counts to its author`() async throws {
+    @Test func `records in the public database count for their author`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.database("anna", .public, quota: 100_000)
         let ben = try await tenants.database("ben", .public)
@@ -127,7 +127,7 @@ import TidemarkModel
         }
         #expect(error?.code == .quotaExceeded)
         #expect((100..<250).contains(made), "\(made) records with names of 200 bytes were made in 50,000 bytes")
-        // With a full account, answers to requests that change nothing are not kept, and others are done.
+        // With a full account, requests that change nothing are done, but their answers are not stored.
         try await tenants.cloud.update(with(try await tenants.cloud.account("anna@example.org"), quota: 1))
         let used = try #require(try await database.account().used)
         for number in 0..<5 {
@@ -151,7 +151,7 @@ import TidemarkModel
         return account
     }
 
-    @Test func `what is counted as things change is what there is`() async throws {
+    @Test func `the usage counted with each change is the usage counted from the rows`() async throws {
         let tenants = try Tenants()
         var random = Randomness("what is counted")
         let owner = try await tenants.journal("anna")
@@ -194,7 +194,7 @@ import TidemarkModel
             }
         }
         for recount in try await tenants.cloud.recountUsage() { #expect(recount.corrected.isEmpty, "\(recount.corrected)") }
-        // A number that is wrong is put right.
+        // A wrong number is corrected.
         let user = try #require(owner.user)
         let right = try #require(try await owner.account().used)
         try await tenants.inner().engine.storage.write(owners: [user]) { rows throws(CloudError) in try rows.addUsed(7, by: user)
@@ -206,7 +206,7 @@ import TidemarkModel
         #expect(try await owner.account().used == right)
     }
 
-    @Test func `what fills an account to the byte is taken, and a byte more is not`() async throws {
+    @Test func `an account can be filled to the last byte, and one byte more is refused`() async throws {
         func used(quota: Int64) async throws -> Int64? {
             let tenants = try Tenants()
             let database = try await tenants.journal("anna", quota: quota)

@@ -7,8 +7,9 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a request that removes much holds the database for no longer than others, and what it leaves goes, also after the process has ended.
-/// Method: a cloud that removes nothing by itself, looked at in between; its steps; the same directory opened again.
+/// Goal: a request that removes many records holds the database no longer than other requests; the rest is removed later, also
+/// after the process has ended. Method: a cloud that removes nothing by itself, looked at in between; its removal steps; the same
+/// directory opened again.
 @Suite(.timeLimit(.minutes(30))) struct RemovalTests {
     private let count = 1_800
 
@@ -35,7 +36,7 @@ import TidemarkModel
         (try? await database.lookup([name], in: Tenants.zone, desiredKeys: nil)[0].get()) != nil
     }
 
-    @Test func `a record with many dependents goes at once, and these in steps`() async throws {
+    @Test func `a record with many dependents is deleted at once, and its dependents in steps`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await family(tenants)
         let before = try await changes(tenants, database)
@@ -43,7 +44,7 @@ import TidemarkModel
         #expect(try await !isThere("parent", database))
         var gone = try await tenants.changes(database, since: before)
         #expect(gone.deleted.count == CloudEngine.removedAtOnce + 1)
-        // What another process has begun goes on where it was.
+        // Another opening of the directory continues the removal.
         let steps = try await Tenants(tenants.scratch, removesByItself: false).finishRemovals()
         #expect(steps == 3)
         let rest = try await tenants.changes(database, since: gone.token)
@@ -54,13 +55,13 @@ import TidemarkModel
         #expect(try await tenants.cloud.recountUsage().flatMap(\.corrected).isEmpty)
     }
 
-    @Test func `a dependent that is damaged goes with the others, also after devices were told of the damage`() async throws {
+    @Test func `a damaged dependent is removed with the others, also after devices were told of the damage`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await family(tenants)
         try await delete("parent", tenants, database)
         let damaged = "c\(count - 1)"
         try DamagedRows.flip(in: tenants.file, record: damaged)
-        // The first reading notes the damage by another change, and is told by the next.
+        // The first fetch records the damage as another change, which the next fetch returns.
         _ = try await tenants.changes(database)
         let error = await #expect(throws: CloudError.self) {
             try await database.lookup([damaged], in: Tenants.zone, desiredKeys: nil)[0].get()
@@ -79,7 +80,7 @@ import TidemarkModel
         try await tenants.changes(database).token
     }
 
-    @Test func `a cloud that is opened removes by itself what was left`() async throws {
+    @Test func `a cloud that is opened finishes the removals that were left`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await family(tenants)
         try await delete("parent", tenants, database)
@@ -95,7 +96,7 @@ import TidemarkModel
         #expect(try await tenants.changes(database).saved.isEmpty)
     }
 
-    @Test func `dependents of dependents go too, and whatever was made since stays`() async throws {
+    @Test func `dependents of dependents are removed too, and records made since the deletion stay`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await tenants.journal("anna")
         try await tenants.save([tenants.record("p")], to: database)
@@ -111,7 +112,7 @@ import TidemarkModel
         #expect(try await tenants.cloud.recountUsage().flatMap(\.corrected).isEmpty)
     }
 
-    @Test func `a dependent that is not reached yet is not there for who writes`() async throws {
+    @Test func `a dependent that is not removed yet does not exist for a client that writes`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await family(tenants)
         let tag = try await database.lookup(["c\(count - 1)"], in: Tenants.zone, desiredKeys: nil)[0].get().changeTag
@@ -123,13 +124,13 @@ import TidemarkModel
         #expect(
             try await tenants.outcome(RecordOperation(.update, edit), database) == .failed(CloudError(.unknownItem, "")))
         for name in ["c\(count - 1)", "below"] { #expect(try await !isThere(name, database), "\(name)") }
-        // One that is made by its name is another record.
+        // A record that is made with the name of a removed dependent is another record.
         try await tenants.save([tenants.record("c\(count - 2)", ["n": .int64(2)])], to: database)
         _ = try await tenants.finishRemovals()
         #expect(try await tenants.changes(database).saved.map(\.id.recordName) == ["c\(count - 2)"])
     }
 
-    @Test func `children lose their parent in steps, and nothing hangs below one that is made by its name`() async throws {
+    @Test func `children lose their parent in steps, and a new record of the parent's name has no children`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await tenants.journal("anna")
         try await tenants.save([tenants.record("top")], to: database)
@@ -157,7 +158,7 @@ import TidemarkModel
                 && saved.allSatisfy { $0.parent == nil && ($0.id.recordName == "top" || $0.fields == ["n": .int64(1)]) })
     }
 
-    @Test func `a zone with many records is gone at once, and can be made again when they are`() async throws {
+    @Test func `a zone with many records is gone at once, and can be made again once its records are removed`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let database = try await family(tenants)
         try await database.modifyZones(saving: [], deleting: [Tenants.zone])
@@ -173,7 +174,7 @@ import TidemarkModel
         try await !database.lookup([name], in: Tenants.zone, desiredKeys: nil).isEmpty
     }
 
-    @Test func `who sees a hierarchy alone deletes no more than a request may hold`() async throws {
+    @Test func `a participant of a hierarchy deletes no more records than a request may hold`() async throws {
         let tenants = try Tenants(removesByItself: false)
         let owner = try await tenants.journal("anna")
         try await tenants.save([tenants.record("root")], to: owner)

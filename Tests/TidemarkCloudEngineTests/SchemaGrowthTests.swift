@@ -7,8 +7,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: one account's development schema does not hinder others. Method: an account that saves types without end; another that chose a type
-/// first; several openings of one cloud.
+/// Goal: what one account adds to the development schema does not hinder others. Method: an account that saves ever more types;
+/// an account that chose a field's type first; several openings of one cloud.
 @Suite(.timeLimit(.minutes(30))) struct SchemaGrowthTests {
     private func types(_ numbers: Range<Int>, fields: Int, _ tenants: Tenants) -> [CloudRecord] {
         numbers.map { number in
@@ -17,7 +17,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an account adds no more types and fields than it may, and others go on`() async throws {
+    @Test func `an account may add a limited number of types and fields, and other accounts can still add theirs`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         let most = SchemaLimits().own
@@ -30,13 +30,13 @@ import TidemarkModel
         }
         #expect(error.code == .limitExceeded && error.reason.contains("250 record types"))
         #expect(error.reason.contains("tidemark admin schema remove"))
-        // It was not saved in part, and what is known can still be saved.
+        // The refused record is not saved in part, and records of known types can still be saved.
         #expect(try await tenants.cloud.schema(of: Tenants.container).types["Type\(most.types)"] == nil)
         #expect((try? await anna.lookup(["r\(most.types)"], in: Tenants.zone, desiredKeys: nil)[0].get()) == nil)
         try await tenants.save(types(0..<1, fields: 1, tenants), to: anna)
         try await tenants.save([tenants.record("b", ["n": .int64(1)], type: "OfBen")], to: ben)
 
-        // Fields of few types count as well.
+        // The fields of a few types are limited as well.
         let cleo = try await tenants.journal("cleo")
         let wide = (0..<most.fields / 250 + 1).map { number in
             tenants.record(
@@ -49,7 +49,7 @@ import TidemarkModel
         #expect(outcomes.dropLast().allSatisfy { if case .saved = $0 { true } else { false } })
     }
 
-    @Test func `the container has an end, whoever adds to it`() throws {
+    @Test func `the schema of a container has a limit for all accounts together`() throws {
         var limits = SchemaLimits()
         limits.all = CloudSchema.Use(types: 2, fields: 3, bytes: 1_000)
         let small = CloudSchema.Use(types: 1, fields: 1, bytes: 100)
@@ -60,7 +60,7 @@ import TidemarkModel
         ] { #expect(throws: CloudError(.limitExceeded, "")) { try limits.check(use, small) } }
     }
 
-    @Test func `no client and no operator declares the field of devices with another type`() async throws {
+    @Test func `neither a client nor an operator can declare the field of edit times with another type`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         let wrong = RecordOperation(.create, tenants.record("a", [CloudRecord.editedField: .int64(1)], type: "Hut"))
@@ -71,7 +71,7 @@ import TidemarkModel
         try await tenants.save([tenants.record("b", [CloudRecord.editedField: .string("{}")], type: "Hut")], to: ben)
     }
 
-    @Test func `a schema that another opening has changed is seen`() async throws {
+    @Test func `a cloud sees a schema that another opening has changed`() async throws {
         let scratch = try Scratch()
         let (one, other) = (try Tenants(scratch), try Tenants(scratch))
         let (anna, again) = (try await one.journal("anna"), try await other.journal("anna"))
@@ -82,7 +82,7 @@ import TidemarkModel
         #expect(try await one.cloud.schema(of: Tenants.container) == other.cloud.schema(of: Tenants.container))
     }
 
-    @Test func `a field whose type another account has chosen is told with the remedy, and can be freed`() async throws {
+    @Test func `the refusal of a field with another type names the remedies, and the field can be freed`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         try await tenants.save([tenants.record("a", ["stars": .string("five")])], to: ben)
@@ -93,7 +93,7 @@ import TidemarkModel
         }
         #expect(error.code == .invalidArguments)
         #expect(error.reason.hasPrefix("Invalid value for 'stars', expected type string, got int64"))
-        // The way that touches nobody else's records comes first.
+        // The remedy that affects no other account's records comes first.
         let retype = try #require(error.reason.range(of: "`tidemark schema retype <path> --type Note stars string`"))
         let rename = try #require(error.reason.range(of: "`tidemark schema rename <path> --type Note stars <name>`"))
         let remove = try #require(
@@ -113,7 +113,7 @@ import TidemarkModel
             Issue.record("the field is not free")
             return
         }
-        // What was there stays, and can be changed but for the field.
+        // The record of the old type stays, and its other fields can be changed.
         let theirs = try await ben.lookup(["a"], in: Tenants.zone, desiredKeys: nil)[0].get()
         #expect(theirs.fields == ["stars": .string("five")])
         var edit = tenants.record("a", ["text": .string("x")])
@@ -127,14 +127,14 @@ import TidemarkModel
         await #expect(throws: CloudError(.unknownItem, "")) {
             try await tenants.cloud.removeFromSchema(type: "Note", field: "absent", of: Tenants.container)
         }
-        // A type without records goes without force.
+        // A type without records is removed without force.
         try await tenants.save([tenants.record("j", ["n": .int64(1)], type: "Junk")], to: ben)
         _ = try await tenants.outcome(.delete(CloudRecordID("j", in: Tenants.zone)), ben)
         #expect(try await tenants.cloud.removeFromSchema(type: "Junk", of: Tenants.container) == 0)
         #expect(try await tenants.cloud.schema(of: Tenants.container).types["Junk"] == nil)
     }
 
-    @Test func `a reason with long names leaves a command out rather than cut it`() async throws {
+    @Test func `a reason with long names omits a command instead of truncating it`() async throws {
         let tenants = try Tenants()
         let (anna, ben) = (try await tenants.journal("anna"), try await tenants.journal("ben"))
         let (type, field) = (String(repeating: "T", count: 100), String(repeating: "f", count: 100))
@@ -148,7 +148,7 @@ import TidemarkModel
         #expect(error.reason.hasSuffix("`tidemark schema rename <path> --type \(type) \(field) <name>`."), "\(error.reason)")
     }
 
-    @Test func `a field that was indexed and is removed is found by nothing`() async throws {
+    @Test func `a query by an indexed field that was removed is refused`() async throws {
         let tenants = try Tenants()
         let ben = try await tenants.journal("ben")
         try await tenants.save([tenants.record("a", ["stars": .string("five"), "text": .string("x")])], to: ben)
@@ -164,9 +164,7 @@ import TidemarkModel
         await #expect(throws: CloudError(.invalidArguments, "")) { try await found("stars", "five") }
     }
 
-    @Test func `production takes what was deployed, however much that is, and refuses the rest with the command that deploys it`()
-        async throws
-    {
+    @Test func `production accepts all that was deployed, and refuses the rest with the command that deploys it`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.cloud.addAccount("anna@example.org")
         let most = SchemaLimits().all.types
@@ -176,7 +174,7 @@ import TidemarkModel
         let production = try tenants.cloud.database(
             .private, of: Tenants.container, environment: .production, account: anna.id)
         try await production.modifyZones(saving: [Tenants.zone], deleting: [])
-        // The types lack the field that devices add to each record.
+        // The deployed types lack the field of edit times, which devices add to each record.
         let fields: [String: CloudValue] = ["n": .int64(1), CloudRecord.editedField: .string("{}")]
         try await tenants.save([tenants.record("a", fields, type: "Type0")], to: production)
         let unknown: [(record: CloudRecord, code: CloudError.Code, reason: String)] = [
@@ -196,9 +194,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an error says what of the schema a record does not fit, and nothing where the schema is not to blame`()
-        async throws
-    {
+    @Test func `an error names the part of the schema that a record does not fit, and nothing for other reasons`() async throws {
         let tenants = try Tenants()
         let ben = try await tenants.journal("ben")
         try await tenants.save([tenants.record("a", ["stars": .string("five")])], to: ben)
@@ -224,7 +220,7 @@ import TidemarkModel
         #expect(try await mismatch(tenants.record("b", ["1": .int64(1)]), ben) == nil)
     }
 
-    @Test func `a frozen schema takes nothing new, and what it has`() async throws {
+    @Test func `a frozen schema accepts records of its types and fields, and nothing new`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.journal("anna")
         try await tenants.save([tenants.record("a", ["n": .int64(1)])], to: anna)
@@ -243,13 +239,13 @@ import TidemarkModel
         try await tenants.save([tenants.record("c", ["m": .int64(1)])], to: anna)
     }
 
-    @Test func `types and fields count by their names, once each, also where one request brings them one by one`() async throws {
+    @Test func `types and fields count once by their names, also if one request adds them one by one`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.journal("anna")
         #expect(CloudSchema().use(by: nil) == CloudSchema.Use(types: 0, fields: 0, bytes: 0))
         try await tenants.save((0..<250).map { tenants.record("r\($0)", ["field\(1_000 + $0)": .int64(1)]) }, to: anna)
         let schema = try await tenants.cloud.schema(of: Tenants.container)
-        // Of each name its bytes, and 64 more.
+        // Each name counts its bytes and 64 more.
         let wanted = CloudSchema.Use(types: 1, fields: 250, bytes: (4 + 64) + 250 * (9 + 64))
         let user = try #require(anna.user)
         #expect(schema.use(by: nil) == wanted)
@@ -257,10 +253,10 @@ import TidemarkModel
         #expect(schema.use(by: "_another") == CloudSchema.Use(types: 0, fields: 0, bytes: 0))
     }
 
-    @Test func `where the schema is full, a record that would add to it fails alone`() async throws {
+    @Test func `a record that would add to a full schema fails alone`() async throws {
         let tenants = try Tenants()
         let anna = try await tenants.journal("anna")
-        // An administrator may declare more than records may add.
+        // An administrator may declare more types than records may add.
         let types = (0...SchemaLimits().all.types).map { ("Type\($0)", ["n": FieldType(.int64)]) }
         try await tenants.cloud.addToSchema(Dictionary(uniqueKeysWithValues: types), of: Tenants.container)
         let operations = [("a", "Other"), ("b", "Type0")].map { name, type in

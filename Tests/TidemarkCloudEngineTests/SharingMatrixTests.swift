@@ -5,12 +5,14 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: whoever calls the cloud, with whatever claim, gets what the table says. Method: each cell is a call to a cloud of its own kind of share,
-/// made by an account that stands so to it; what was allowed has happened afterwards, and what was not has not.
+/// Goal: each account that calls the cloud, with any request, gets the answer of the table. Method: each cell is a call to a
+/// cloud with one kind of share, made by an account in one relation to the share; an allowed operation has happened afterwards,
+/// and a refused one has not.
 ///
-/// In the table, `+` is done, `-` is refused with a decision of the policy, `0` is as if there were nothing: `zoneNotFound` or
-/// `unknownItem`, `!` is `invalidArguments`, `n` asks for a sign-in, and `?` is done in vain: what is to be deleted or found is not there for who
-/// asks. The reader is an administrator who may only read; who has left has done so by themselves.
+/// In the table, `+` is done; `-` is refused with a decision of the policy; `0` is answered as if there were nothing:
+/// `zoneNotFound` or `unknownItem`; `!` is `invalidArguments`; `n` asks for a sign-in; `?` succeeds without effect: the caller
+/// does not see what is to be deleted or found. The reader is an administrator who may only read; the account that has left did
+/// so itself.
 @Suite(.timeLimit(.minutes(30))) struct SharingMatrixTests {
     enum Person: String, CaseIterable {
         case owner, administrator, readWrite, readOnly, `public`, invited, removed, stranger, left, adminReader, signedOut
@@ -72,7 +74,7 @@ import TidemarkModel
         endOrLeave            +     +     +     +    +      0       0       0        0    +      n
         """
 
-    /// The same of a hierarchy and of a zone, but for what only one of them has.
+    /// Operations that exist for hierarchies only.
     private static let onlyOfHierarchies: Set<String> = ["deleteRoot", "moveOut"]
 
     struct Row: Sendable, CustomTestStringConvertible {
@@ -95,7 +97,7 @@ import TidemarkModel
         #expect(Self.rows.count * Person.allCases.count >= 1_000)
     }
 
-    @Test(arguments: rows) func `everybody may do what the table says`(row: Row) async throws {
+    @Test(arguments: rows) func `each person may do what the table says`(row: Row) async throws {
         var known: (world: World, state: World.State)?
         let place = Self.rows.firstIndex { $0.testDescription == row.testDescription }!
         for (number, (person, wanted)) in zip(Person.allCases, row.outcomes).enumerated() where DrawnTrials.have(number + place) {
@@ -110,10 +112,10 @@ import TidemarkModel
             #expect(found.sign == wanted, "\(person): \(found.told)")
             let writes = !Self.reads.contains(row.operation)
             let after = try await world.state()
-            // What somebody has changed is not what the next one finds.
+            // After a change, the next person gets a new world.
             known = after == before && !Self.told.contains(row.operation) ? (world, before) : nil
             if found.sign == "+" {
-                // One who comes or goes, or is told again that they are in, is not seen in the records.
+                // Accepting, declining and repeated requests do not show in the records.
                 if writes, !Self.told.contains(row.operation) { #expect((after != before) == true, "\(person) did nothing") }
                 if !writes { #expect((after == before) == true, "\(person) changed something by reading") }
             } else {
@@ -126,11 +128,11 @@ import TidemarkModel
         "lookUp", "query", "zoneChanges", "oldToken", "databaseChanges", "zones", "download", "missingAssets", "readShare",
         "audit", "resolveLink", "resolvePersonalLink", "lookUpShare", "resolveRevokedLink",
     ]
-    /// What may be done and change nothing.
+    /// Operations that may be done and change nothing.
     private static let told: Set<String> = ["acceptLink", "declineLink", "makeZone", "upload", "repeatedRequest"]
 }
 
-/// A cloud with a zone that is shared, and everybody who has to do with it.
+/// A cloud with a shared zone, and all accounts of the table.
 private final class World {
     private let scratch: Scratch
     private let owner: EmbeddedDatabase
@@ -199,7 +201,6 @@ private final class World {
         revoked = try await owner.makeLink(to: share.id, for: nil)
         try await owner.revokeLink(revoked.id, to: share.id)
         tokens[.owner] = try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).token
-        // Each has made a request once; who has no right to it has it from somebody else.
         var ids: [SharingMatrixTests.Person: String] = [:]
         share = try await owner.shares(in: zone)[0]
         for participant in share.participants {
@@ -208,6 +209,7 @@ private final class World {
             }
             ids[person ?? (participant.role == .owner ? .owner : .public)] = participant.id
         }
+        // The removed person makes this request before the removal; a row of the table repeats it with its token.
         let repeated = try await databases[.removed]!.modify(
             ModifyRecordsRequest(
                 zone: theirs,
@@ -218,14 +220,14 @@ private final class World {
         guard case .saved = repeated[0] else { throw CloudError(.internalError, "not saved") }
         self.ids = ids
         self.tokens = tokens
-        // Limited to somebody who is not one of those who try it.
+        // A link limited to a person who is not in the table.
         let other = try await owner.changeShare(
             share.id, [.invite(.emailAddress("other@example.org"), role: .privateUser, permission: .readOnly)])
         links = [open, try await owner.makeLink(to: share.id, for: other.participants.last!.id)]
         self.share = try await owner.changeShare(share.id, [.remove(participant: ids[.removed]!)])
     }
 
-    /// All that the owner has, and how it is shared.
+    /// All records of the owner, and how they are shared.
     struct State: Equatable {
         var zones: [CloudZoneID]
         var changes: [ZoneChanges.Change] = []
@@ -242,13 +244,13 @@ private final class World {
         return state
     }
 
-    /// What became of a call: a sign of the table, and what was said.
+    /// The outcome of a call: a sign of the table, and the message.
     func outcome(of operation: String, by person: SharingMatrixTests.Person) async throws -> (sign: Character, told: String) {
         let isOwner = person == .owner
         do {
             let answer = try await call(operation, databases[person]!, isOwner ? zone : theirs, person)
             switch answer {
-            // First: an empty list is one of anything.
+            // Must be first, because an empty array casts to an array of any type.
             case let zones as [CloudZoneID] where operation == "zones" || operation == "databaseChanges":
                 return (zones.contains { $0.zoneName == "Journal" } ? "+" : "?", "\(zones)")
             case let outcomes as [RecordOutcome]:
@@ -380,7 +382,7 @@ private final class World {
     }
 }
 
-/// A clock that goes on by one.
+/// A clock that advances by one at each call.
 private final class Ticks: Sendable {
     private let lock = NSLock()
     private nonisolated(unsafe) var time: Int64 = 1_700_000_000_000_000

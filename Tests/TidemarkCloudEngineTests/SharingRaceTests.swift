@@ -6,13 +6,14 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkTesting
 
-/// Goal: a change of somebody's permission counts for every commit after it and for none before, whoever writes at the same time.
+/// Goal: a change of a permission applies to every commit after it and to none before, even while others write.
 ///
-/// Method: an owner changes permissions while participants write and read, in tasks of their own and through two openings of one cloud. The
-/// numbers of the changes, which the cloud knows of its tags, tell in which order they were committed. Each write that was done was permitted by the last
-/// change before it, and is there; each that was refused met a state that refuses it, among those that there were while it was under way.
-/// The seed of the first run is printed, those of the others follow it; `TIDEMARK_SHARING_RUNS` is the number of runs in memory; in two openings there is
-/// a tenth of them. With `TIDEMARK_PROGRESS` they go on where an earlier process has stopped.
+/// Method: an owner changes permissions while participants write and read, in tasks of their own and through two openings of one
+/// cloud. The change numbers that the cloud reads from its tags give the order of the commits. Each successful write was
+/// permitted by the last change before it, and is stored; each refused write met a state that refuses it, among the states that
+/// held while it ran. The seed of the first run is printed, those of the others follow it. `TIDEMARK_SHARING_RUNS` is the number
+/// of runs in memory; a tenth as many use two openings. With `TIDEMARK_PROGRESS` the runs go on where an earlier process has
+/// stopped.
 @Suite(.timeLimit(.minutes(RunProgress.minutes))) struct SharingRaceTests {
     private static let container = "iCloud.org.example.journal"
     private static let runsOfACloud: UInt64 = 50
@@ -62,7 +63,7 @@ import TidemarkTesting
             try progress.note(run + 1)
         }
         print(counts)
-        // A test in which nothing meets anything would show nothing; what is left of a proof may be little.
+        // Some writes must have been permitted and some refused; the rest of an interrupted proof may be too short for that.
         guard progress.begin == 0 else { return }
         #expect(counts.saved > 0 && counts.refused > 0 && counts.mixed > 0)
     }
@@ -70,7 +71,7 @@ import TidemarkTesting
 
 /// One run: a share of its own.
 private struct SharingRace {
-    /// What somebody may do.
+    /// What a participant may do.
     enum Access: Int, Comparable {
         case out, reads, writes
         static func < (left: Access, right: Access) -> Bool { left.rawValue < right.rawValue }
@@ -91,21 +92,21 @@ private struct SharingRace {
         }
     }
 
-    /// What somebody has tried, and what there was while they did.
+    /// An attempt of a participant, and the changes of permissions during it.
     struct Attempt: Sendable {
         let person: Int
         let name: String
         let value: Int64
-        /// The changes that were over when it began, and those that had begun when it was over.
+        /// How many changes had ended when the attempt began, and how many had begun when it ended.
         let over: Int
         let begun: Int
-        /// The number of its commit; `nil` where it was refused.
+        /// The number of its commit; `nil` if it was refused.
         let change: Int64?
         let error: CloudError?
         let isRead: Bool
     }
 
-    /// How far the owner has got.
+    /// How many changes the owner has begun and ended.
     final class Progress: Sendable {
         private let counts = LockedValue((begun: 0, over: 0))
         func begin() { counts.withLock { $0.begun += 1 } }
@@ -140,7 +141,7 @@ private struct SharingRace {
         self.share = share
     }
 
-    /// Runs it; returns what went wrong.
+    /// Makes the run; returns the violations.
     mutating func run() async throws -> [String] {
         let progress = Progress()
         let start = try await owner[0].shareAudit(in: zone, after: nil).last?.time
@@ -151,7 +152,7 @@ private struct SharingRace {
         }
         for _ in 0..<(others.count * 2) { seeds.append(random.next()) }
         let plan = steps
-        // By index, what each may do behind that many changes; and the numbers of the changes.
+        // The access of each participant after that many changes, and the numbers of the changes.
         async let changes = { () async throws -> ([[Access]], [Int64], [ShareAuditEntry.Kind]) in
             var (accesses, numbers, kinds): ([[Access]], [Int64], [ShareAuditEntry.Kind]) = ([[.writes, .writes]], [], [])
             func change(

@@ -8,11 +8,11 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a sorted query gives the same records whichever way it goes, and a page of many records costs little, also the hundredth. Method: pages
-/// compared with what Swift sorts, with a walk of the index and without; instructions of SQLite's virtual machine; SQLite's plans.
+/// Goal: a sorted query gives the same records by every plan, and any page costs little, also the hundredth. Method: pages
+/// compared with Swift's sorting, with a walk of the index and without; instructions of SQLite's virtual machine; SQLite's plans.
 @Suite(.timeLimit(.minutes(30))) struct SortedQueryTests {
     @Test(arguments: [1, 50, 5_000])
-    func `the pages of sorted queries are what sorting gives, in SQLite`(frequent: Int) async throws {
+    func `the pages of sorted queries are the sorted records, in SQLite`(frequent: Int) async throws {
         try await SortedQueries(frequent: frequent).run()
     }
 
@@ -71,7 +71,7 @@ import TidemarkModel
                     return try rows.find(asked, in: access.zone.id, limit: 50, within: budget)
                 }
                 #expect(found.rows.count == 50 && !found.isCut)
-                // Of two orders, all records without the first value are sorted by the second.
+                // With two orders, all records without a first value are sorted by the second.
                 let isAmongThem = asked.after.map { $0.values[0] == nil } ?? false
                 let sortsThem = query.sorts.count == 2 && (isAmongThem || found.rows.contains { $0.keys[0] == nil })
                 let most: Int64 = sortsThem ? 500_000 : 20_000
@@ -80,7 +80,7 @@ import TidemarkModel
                 indexed.after = .init(values: last.keys, name: last.record.name)
             }
         }
-        // A range begins at its bound.
+        // A walk with a range begins at the range's bound.
         let range = CloudQuery(recordType: "Note", filters: [.init(n, .greaterThan, .int64(12_000))], sorts: [.init(n)])
         let asked = try type.translate(range)
         #expect(asked.order[0].bounds.count == 1)
@@ -88,7 +88,7 @@ import TidemarkModel
             let access = try engine.access(to: Tenants.zone, caller, rows)
             return try rows.find(asked, in: access.zone.id, limit: 50, within: QueryBudget(steps: .max, time: .seconds(600)))
         }
-        // The count of the condition is among the steps.
+        // The steps include counting the records that meet the condition.
         #expect(found.rows.count == 50 && found.steps < 100_000, "\(found.steps)")
     }
 
@@ -104,7 +104,7 @@ import TidemarkModel
             [.init(comparison: .greaterOrEqual, value: least), .init(comparison: end, value: greatest)]
         }
         #expect(try bounds(.beginsWith, .string("ab")) == range(.text("ab"), .less, .text("ac")))
-        // No text comes behind all that begin so.
+        // There is no text behind all texts that begin so.
         #expect(try bounds(.beginsWith, .string("\u{10ffff}")).count == 1)
         let numbers = CloudValue.list([.int64(7), .int64(-2), .int64(3)], of: .int64)
         #expect(try bounds(.isIn, numbers) == range(.integer(-2), .lessOrEqual, .integer(7)))
@@ -113,7 +113,7 @@ import TidemarkModel
         #expect(try bounds(.isNotIn, numbers) == [])
     }
 
-    @Test func `a damaged record is among those without a value, as sorting has it`() async throws {
+    @Test func `a damaged record sorts among those without a value`() async throws {
         let tenants = try Tenants()
         let database = try await tenants.journal("anna")
         let records = [tenants.record("a", ["n": .int64(1)]), tenants.record("b", ["n": .int64(2)])]
@@ -129,7 +129,7 @@ import TidemarkModel
         #expect(count == 1)
     }
 
-    /// Format 7 has the rows that format 6 lacks, and nothing else.
+    /// Format 7 adds rows that format 6 lacks, and nothing else.
     @Test func `records without a value get their rows when a cloud of format 6 is opened`() async throws {
         let scratch = try Scratch()
         let file = try await makeNotes(scratch)
@@ -161,7 +161,7 @@ import TidemarkModel
         }
         try await tenants.save([tenants.record("b", ["s": .string("z")])], to: database)
         _ = try await tenants.outcome(RecordOperation(.forceDelete, tenants.record("a")), database)
-        // It has got its value.
+        // The record gets its missing value.
         try await tenants.save([tenants.record("c", ["n": .int64(3), "s": .string("y")])], to: database)
         return tenants.file
     }

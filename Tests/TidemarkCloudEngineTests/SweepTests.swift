@@ -7,8 +7,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a sweep keeps nobody's writes waiting for long, and takes nothing that is needed by then. Method: contents in memory, and a storage of
-/// rows that counts what each transaction asks for.
+/// Goal: a sweep does not keep writes waiting for long, and removes no content that a record needs by then. Method: contents in
+/// memory, and a storage of rows that counts the requests of each transaction.
 @Suite(.timeLimit(.minutes(30))) struct SweepTests {
     /// How many requests each transaction has waited for.
     private final class Requests: Sendable {
@@ -56,7 +56,7 @@ import TidemarkModel
         numbers.map { AssetDigest.asset(of: Data("content \($0)".utf8)) }.sorted { $0.digest < $1.digest }
     }
 
-    /// When contents came, which is behind the beginning of the rows.
+    /// Times of contents, which are later than the beginning of the rows.
     private static func times(_ contents: [CloudAsset]) -> [String: Date] {
         Dictionary(uniqueKeysWithValues: contents.map { ($0.digest, Date(timeIntervalSinceNow: 1)) })
     }
@@ -77,7 +77,7 @@ import TidemarkModel
             now: Timestamp.now, random: EmbeddedCloud.systemRandom, lanes: QueryLanes())
     }
 
-    @Test func `a transaction of a sweep waits for few contents, and the sweep removes all that nobody needs`() async throws {
+    @Test func `a transaction of a sweep waits for few contents, and the sweep removes all unneeded ones`() async throws {
         let (owner, requests, storage) = ("_anna", Requests(), try tenants.inner().engine.storage)
         let (unnamed, strays) = (Self.contents(0..<45), Self.contents(100..<145))
         try await Self.add(unnamed, of: owner, to: storage)
@@ -89,7 +89,7 @@ import TidemarkModel
             })
         let engine = Self.engine(over: storage, requests)
         #expect(try await engine.sweep(owner, assets, at: Self.aDayAhead) == 90)
-        // Of a stray it asks first, and removes it then.
+        // Each stray takes two requests: a question and a removal.
         #expect(requests.all == 180 && requests.most == 40)
         #expect(assets.contents(of: owner).isEmpty)
         let (left, used) = try await storage.read { rows throws(CloudError) in
@@ -98,7 +98,7 @@ import TidemarkModel
         #expect(left.isEmpty && used == 0)
     }
 
-    @Test func `where the storage of assets ends answering, the owner waits for one content more, and the rest goes later`()
+    @Test func `if the asset storage stops answering, an owner waits for one content more, and the rest is removed later`()
         async throws
     {
         let (owner, requests, storage) = ("_anna", Requests(), try tenants.inner().engine.storage)
@@ -120,7 +120,7 @@ import TidemarkModel
         #expect(assets.contents(of: owner).isEmpty)
     }
 
-    @Test func `a content that a record comes to name while a sweep looks at it stays`() async throws {
+    @Test func `a content stays if a record comes to name it while a sweep looks at it`() async throws {
         let (database, storage) = (try await tenants.journal("anna"), try tenants.inner().engine.storage)
         let owner = try #require(try await database.account().userRecordName)
         let unnamed = Self.contents(0..<25)
@@ -147,10 +147,10 @@ import TidemarkModel
         #expect(there == [unnamed[3].digest: unnamed[3].size])
     }
 
-    @Test func `a sweep of very many contents asks whether to go on, and ends where it is not to`() async throws {
+    @Test func `a sweep of very many contents asks whether to go on, and ends if not`() async throws {
         let (owner, storage) = ("_anna", try tenants.inner().engine.storage)
         let looks = LockedValue(0)
-        // All of them are young.
+        // All contents are young.
         let assets = MemoryAssetStorage(
             [owner: Self.times(Self.contents(0..<4_500))], onLook: { looks.withLock { $0 += 1 } })
         let engine = Self.engine(over: storage, Requests())
@@ -164,19 +164,17 @@ import TidemarkModel
                 }
             }
             #expect(try await engine.sweep(owner, assets, at: Date(), while: goesOn) == 0)
-            // One at rows, and one at each page of a thousand.
+            // It asks once for the rows, and once for each page of a thousand.
             let count = looks.withLock { $0 }
             #expect(count == expected)
         }
     }
 
-    @Test func `who asks for many contents that are to stay keeps the owner's writes waiting for few of them at a time`()
-        async throws
-    {
+    @Test func `a client that asks for many contents keeps the owner's writes waiting for few of them at a time`() async throws {
         let (owner, requests, storage) = ("_anna", Requests(), try tenants.inner().engine.storage)
         let contents = Self.contents(0..<45)
         try await Self.add(Array(contents.dropLast()), of: owner, to: storage)
-        // All of them are old: so each is about to go.
+        // All contents are old, so each is about to be removed.
         let old = contents.dropLast().map { ($0.digest, Date(timeIntervalSince1970: 1_000_000)) }
         let assets = MemoryAssetStorage(
             [owner: Dictionary(uniqueKeysWithValues: old)],

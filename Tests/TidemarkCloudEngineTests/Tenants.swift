@@ -7,7 +7,7 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// An embedded cloud with several accounts in one container, for tests of what one may cost the others.
+/// An embedded cloud with several accounts in one container, for tests of what one account may cost the others.
 struct Tenants {
     static let container = "iCloud.org.example.journal"
     static let zone = CloudZoneID("Journal")
@@ -30,7 +30,7 @@ struct Tenants {
 
     func inner() throws -> CloudContainer { try cloud.container(Self.container, .development) }
 
-    /// Does all that is left to be removed.
+    /// Finishes all removals; returns the number of steps.
     func finishRemovals() async throws -> Int {
         let container = try inner()
         var steps = 0
@@ -56,7 +56,7 @@ struct Tenants {
         _ name: String, _ fields: [String: CloudValue] = [:], in zone: CloudZoneID = Tenants.zone, type: String = "Note"
     ) -> CloudRecord { CloudRecord(CloudRecordID(name, in: zone), type: type, fields: fields) }
 
-    /// Saves records as requests do, in as few as there may be.
+    /// Saves records in as few requests as possible.
     func save(_ records: [CloudRecord], to database: EmbeddedDatabase, zone: CloudZoneID = Tenants.zone) async throws {
         for begin in stride(from: 0, to: records.count, by: 400) {
             let outcomes = try await database.modify(

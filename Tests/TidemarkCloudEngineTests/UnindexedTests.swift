@@ -5,7 +5,8 @@ import TidemarkCloud
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: what a query is answered depends on indexes, and not on whether anything was saved. Method: the same queries before and after.
+/// Goal: whether a query is refused depends on its indexes, not on whether records were saved. Method: the same queries before
+/// and after.
 @Suite(.timeLimit(.minutes(30))) struct UnindexedTests {
     private let fixture = try! FaultyCloudFixture()
 
@@ -42,14 +43,14 @@ import TidemarkModel
     ]
 
     @Test(arguments: [DatabaseScope.public, .private])
-    func `a type without indexes is answered alike before and after something is saved`(scope: DatabaseScope) async throws {
+    func `queries of a type without indexes get the same answer before and after a save`(scope: DatabaseScope) async throws {
         let account = try await fixture.id("anna@example.org")
         func database(_ environment: StoreEnvironment) throws -> EmbeddedDatabase {
             try fixture.cloud.database(scope, of: FaultyCloudFixture.container, environment: environment, account: account)
         }
         let (development, production) = (try database(.development), try database(.production))
         #expect(try await answers(development) == Self.unindexed)
-        // What was not deployed is told as that, whether the zone has anything or not.
+        // A type that was not deployed is unknown, even in an empty zone.
         let unknown = try await answers(production)
         #expect(unknown.allSatisfy { $0.hasPrefix("unknownItem: ") }, "\(unknown)")
         try await save(development)

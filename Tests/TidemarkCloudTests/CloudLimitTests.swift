@@ -3,7 +3,7 @@ import TidemarkCloud
 
 /// Goal: a client can work with the limits of every cloud. Method: limits that are too small, usual, and too large.
 @Suite(.timeLimit(.minutes(30))) struct CloudLimitTests {
-    @Test func `what a cloud announces is bounded to what a client can work with`() {
+    @Test func `limits that a cloud announces are clamped to those that a client can work with`() {
         #expect(CloudLimits().bounded == CloudLimits())
         let counts: [(path: WritableKeyPath<CloudLimits, Int>, most: Int)] = [
             (\.operationsPerRequest, 10_000), (\.bytesPerRequest, 1 << 30), (\.bytesPerRecord, 1 << 30),

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: whatever a command of administration changes is in the audit log, with what was there before and what is there after. Method: the tool, and
+/// Goal: the audit log has every change by a command of administration, with the values before and after. Method: the tool, and
 /// what `tidemark admin audit --json` says of each of its commands.
 @Suite(.timeLimit(.minutes(30))) struct AdminAuditTests {
     private let scratch: Scratch
@@ -18,7 +18,7 @@ import Testing
         return result
     }
 
-    /// An entry of the log, as far as it is compared.
+    /// The parts of an entry of the log that are compared.
     private struct Entry: Decodable, Equatable {
         let action: String
         var subject, before, after: String?
@@ -31,16 +31,16 @@ import Testing
     }
 
     @Test(arguments: ["600s", "30m", "24h", "7d"])
-    func `seconds, minutes, hours and days say since when`(since: String) async throws {
+    func `the start of the log can be given in seconds, minutes, hours and days`(since: String) async throws {
         try await admin("container", "add", "journal")
         #expect(try await admin("audit", "--since", since).output.contains("admin.container.add"))
         try await admin("sync-errors", "--since", since)
         for command in ["audit", "sync-errors"] { try await admin(command, "--since", "30x", expecting: 64) }
     }
 
-    @Test func `containers and accounts`() async throws {
+    @Test func `changes of containers and accounts are in the log`() async throws {
         try await admin("container", "add", "journal")
-        // It is served already: nothing changes.
+        // The container is served already, so nothing changes.
         try await admin("container", "add", "journal")
         try await admin("container", "remove", "journal")
         #expect(try await log("container.add") == [Entry(action: "admin.container.add", after: "served")])
@@ -50,7 +50,7 @@ import Testing
         let added = try #require(try await log("account.add").first)
         #expect(added.before == nil && added.after?.contains(#""name":"Anna""#) == true)
         try await admin("account", "set", "anna@example.org", "--quota", "7GB", "--status", "restricted")
-        // What is as it was is no change.
+        // A value that stays the same is no change.
         try await admin("account", "set", "anna@example.org", "--quota", "7GB")
         let set = try await log("account.set")
         try #require(set.count == 1)
@@ -70,7 +70,7 @@ import Testing
         #expect(try await log("account.remove").first?.before?.contains("restricted") == true)
     }
 
-    @Test func `sessions, tokens and keys`() async throws {
+    @Test func `changes of sessions, tokens and keys are in the log`() async throws {
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--no-password")
         try await admin("session", "end", "--account", "anna@example.org")
@@ -81,7 +81,7 @@ import Testing
                 Entry(action: "admin.session.end", subject: "all", before: "0 sessions"),
             ])
         try await admin("token", "add", "--container", "journal", "--name", "Web", "--callback", "https://example.org/in")
-        // A token of a container that is not served any more can be found and revoked.
+        // A token can be found and revoked though its container is no longer served.
         try await admin("container", "remove", "journal")
         let listed = try await admin("token", "list", "--json").json()
         let token = try #require(listed["id"] as? String)
@@ -92,7 +92,7 @@ import Testing
         #expect(try await log("secrets.rotate") == [Entry(action: "admin.secrets.rotate", subject: "grace of 0 days")])
     }
 
-    @Test func `schemas`() async throws {
+    @Test func `changes of schemas are in the log`() async throws {
         try await admin("container", "add", "journal")
         try await admin("records", "set", "oslo", "title=Oslo", "--type", "City", "--container", "journal")
         try await admin("schema", "index", "--container", "journal", "--type", "City", "--field", "title", "--queryable")

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: whoever runs a cloud lets people, programs and servers in with few lines, and a mistake makes nothing. Method: the tool in an empty
-/// folder, what it prints and exits with, and what is in the folder afterwards.
+/// Goal: a person who runs a cloud admits people, programs and servers with few lines, and a mistake makes nothing. Method: the
+/// tool in an empty folder, its output and exit codes, and the files in the folder afterwards.
 @Suite(.timeLimit(.minutes(30))) struct AdminCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -32,7 +32,7 @@ import Testing
 
     private func files() throws -> [String] { try FileManager.default.subpathsOfDirectory(atPath: scratch.url.path).sorted() }
 
-    @Test func `a cloud is begun with its first container or account, which is told, and with nothing else`() async throws {
+    @Test func `only adding a container or an account makes a cloud, and the tool says so`() async throws {
         for arguments in [["container", "list"], ["account", "list"], ["session", "list"], ["account", "password", "a@b.c"]] {
             let result = try await tool.run(["admin"] + arguments + ["--data", scratch["cloud"].path])
             #expect(result.status == 66, "\(arguments)")
@@ -52,11 +52,11 @@ import Testing
             try await admin("container", "add", "journal", in: "full/file", expecting: 73).errors.contains("cannot make a cloud"))
     }
 
-    @Test func `a cloud is its owner's alone, and one that is open to others is told with what helps`() async throws {
+    @Test func `only its owner can read a cloud, and the tool warns of a cloud that is open to others`() async throws {
         func mode(_ path: String) throws -> Int {
             try #require(try FileManager.default.attributesOfItem(atPath: scratch[path].path)[.posixPermissions] as? Int)
         }
-        // Also in a directory that was made before.
+        // This holds for a directory that exists already, too.
         try FileManager.default.createDirectory(
             at: scratch["cloud"], withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         #expect(try await !admin("container", "add", "journal").errors.contains("warning"))
@@ -71,15 +71,14 @@ import Testing
         #expect(try mode("cloud") == 0o755)
     }
 
-    @Test func `a directory that was prepared for a group keeps it, and nothing is changed where no cloud is made`() async throws
-    {
+    @Test func `a directory that was prepared for a group stays so, and nothing is changed if no cloud is made`() async throws {
         func mode(_ folder: URL) throws -> Int {
             var status = stat()
             let isRead = stat(folder.path, &status) == 0
             try #require(isRead)
             return Int(status.st_mode & 0o7777)
         }
-        // What it was, and what becomes of it.
+        // The mode before, and the mode afterwards.
         for (index, (before, after)) in [(0o755, 0o700), (0o2775, 0o2770), (0o750, 0o750), (0o2770, 0o2770)].enumerated() {
             let folder = scratch["cloud-\(index)"]
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -93,7 +92,7 @@ import Testing
         #expect(try mode(full) == 0o755)
     }
 
-    @Test func `names and passwords that can't be make nothing`() async throws {
+    @Test func `invalid names and passwords make nothing`() async throws {
         try await admin("container", "add", "../up", expecting: 64)
         try await admin("account", "add", "anna", "--no-password", expecting: 64)
         for password in ["short\n", "\n", "", String(repeating: "a", count: 2000) + "\n", String(repeating: "a", count: 9000)] {
@@ -126,7 +125,7 @@ import Testing
         var found = try lines(await admin("account", "list", "--json"))
         #expect(found.map { $0["email"] as? String } == ["anna@example.org", "ben@example.org"])
         #expect(found[0]["name"] as? String == "Anna Berg" && found[0]["phone"] as? String == "+4912345678")
-        // Without another one, an account has a quota.
+        // An account that is given no quota has the usual one.
         #expect(found[0]["quota"] as? Int == 7_000_000_000 && found[1]["quota"] as? Int == 5_000_000_000)
         #expect(found[0]["used"] as? Int == 0)
         #expect(found.map { $0["hasPassword"] as? Bool } == [true, false])
@@ -186,7 +185,7 @@ import Testing
         let person = try #require(try JSONSerialization.jsonObject(with: account) as? [String: Any])
         #expect(person["email"] as? String == "anna@example.org" && person["discoverable"] as? Bool == true)
 
-        // Nobody is asked where nobody can answer.
+        // Without a terminal the tool asks no question.
         try await admin("account", "remove", "anna@example.org", "--with-data", expecting: 64)
         let removed = try await admin("account", "remove", "anna@example.org", "--with-data", "--yes", "--json")
         let counts = try #require(try lines(removed)[0]["removed"] as? [String: Any])
@@ -235,7 +234,7 @@ import Testing
         #expect(try lines(await admin("account", "list", "--json")).isEmpty)
     }
 
-    @Test func `the audit log has what was administered, by whom, and the secret is replaced by a command`() async throws {
+    @Test func `the audit log says what was administered and by whom, and a command replaces the secret`() async throws {
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--password-stdin", input: "correct horse\n")
         try await admin("account", "set", "anna@example.org", "--quota", "5GB", "--discoverable", "on")
@@ -257,7 +256,7 @@ import Testing
         try await admin("audit", "--since", "yesterday", expecting: 64)
     }
 
-    @Test func `an account that has records stays`() async throws {
+    @Test func `an account that has records is not removed`() async throws {
         let cloud = scratch["cloud"].path
         let source = try scratch.writeLines([#"{"id": "a"}"#], to: "journal.jsonl")
         let journal = scratch["Journal.tidemark"].path
@@ -272,7 +271,7 @@ import Testing
             let result = try await tool.run(arguments)
             #expect(result.status == 0, "\(result.errors)")
         }
-        // What it has is shown, and counted again.
+        // The account's use is shown, and counted again.
         let shown = try lines(await admin("account", "show", "anna@example.org", "--json"))[0]
         let usage = try #require(shown["usage"] as? [[String: Any]])
         #expect(usage.map { $0["container"] as? String } == ["journal"])
@@ -288,7 +287,7 @@ import Testing
         }
         #expect(try await admin("account", "recount").output == "all numbers were right\n")
         try await admin("account", "show", "nobody@example.org", expecting: 66)
-        // The container is not served by its being there.
+        // A container of a directory is served only once it was added.
         try await admin("container", "add", "journal")
         let frozen = try await admin("schema", "freeze", "--container", "journal")
         #expect(frozen.output == "the development schema of journal is frozen\n")
@@ -307,7 +306,7 @@ import Testing
         #expect(try lines(await admin("account", "list", "--json")).count == 1)
     }
 
-    @Test func `a token is told once, listed by its identifier, and revoked by the beginning of that`() async throws {
+    @Test func `a token is shown once, listed by its identifier, and revoked by the beginning of that`() async throws {
         try await admin("container", "add", "journal")
         let made = try await admin(
             "token", "add", "--container", "journal", "--name", "Web", "--callback", "https://example.org/in")
@@ -339,7 +338,7 @@ import Testing
         #expect(try await admin("token", "list").output.contains("there is no token"))
     }
 
-    @Test func `a server's key is added from its file, once, and revoked`() async throws {
+    @Test func `a server's key is added once from its file, and revoked`() async throws {
         try await admin("container", "add", "journal")
         let key = try scratch.write(
             """
@@ -360,7 +359,7 @@ import Testing
                 "other.pem"))
         let found = try lines(await admin("key", "list", "--json"))
         #expect(found.count == 1 && found[0]["id"] as? String == id && found[0]["name"] as? String == "Importer")
-        // It acts as an account of its own, which has no password.
+        // The key acts as an account of its own, which has no password.
         let accounts = try lines(await admin("account", "list", "--json"))
         #expect(accounts.count == 1 && accounts[0]["id"] as? String == found[0]["account"] as? String)
         #expect(accounts[0]["hasPassword"] as? Bool == false)
@@ -381,7 +380,7 @@ import Testing
         #expect(try await admin("session", "end", "--all").output == "ended 0 sessions\n")
     }
 
-    @Test func `a schema is shown, given indexes and deployed, of containers that are served`() async throws {
+    @Test func `a schema is shown, given indexes and deployed, for containers that are served`() async throws {
         let cloud = scratch["cloud"].path
         let source = try scratch.writeLines([#"{"id": "a", "title": "Senja"}"#], to: "journal.jsonl")
         let journal = scratch["Journal.tidemark"].path

@@ -3,9 +3,10 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: a command that a message offers runs as it is. Method: the options that name a cloud, parsed and repeated.
+/// Goal: a command that a message suggests runs as it is printed. Method: the options that name a cloud, parsed and printed
+/// again.
 @Suite(.timeLimit(.minutes(30))) struct AdminDataTests {
-    @Test func `the options that name a cloud are repeated, as a shell takes them`() throws {
+    @Test func `the options that name a cloud are printed as a shell reads them`() throws {
         for (arguments, words) in [
             (["--data", "/srv/cloud"], " --data /srv/cloud"),
             (["--data", "Anna's cloud", "--config", "server.conf"], " --data 'Anna'\\''s cloud' --config server.conf"),

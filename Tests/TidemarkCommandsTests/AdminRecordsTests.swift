@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: what the console does, commands do, and the audit log has it. Method: the tool over a cloud in a directory.
+/// Goal: commands do what the console does, and the audit log has it. Method: the tool over a cloud in a directory.
 @Suite(.timeLimit(.minutes(30))) struct AdminRecordsTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `records are made, found, changed and deleted, and the log has them before and after`() async throws {
+    @Test func `records are made, found, changed and deleted, and the log has their values before and after`() async throws {
         try await admin("container", "add", "journal")
         for (name, title) in [("oslo", "Oslo"), ("odda", "Odda")] {
             try await admin("records", "set", name, "title=\(title)", "--type", "City", "--container", "journal")
@@ -63,7 +63,7 @@ import Testing
         #expect((log[0]["actor"] as? String)?.hasPrefix("user:") == true)
     }
 
-    @Test func `zones and what is stored are listed, a person's database with an entry in the log`() async throws {
+    @Test func `zones and storage are listed, and reading a person's database makes an entry in the log`() async throws {
         try await admin("container", "add", "journal")
         try await admin("account", "add", "anna@example.org", "--no-password")
         try await admin(
@@ -75,7 +75,7 @@ import Testing
         #expect(zones[0]["records"] as? Int == 1)
         #expect(zones[0]["types"] as? [String: Int] == ["Note": 1])
         try await admin("zones", "--container", "journal", "--scope", "private", expecting: 64)
-        // An account's database is the private one, unless it is named.
+        // With an account, the database is the private one unless it is named.
         let own = try lines(await admin("zones", "--container", "journal", "--account", "anna@example.org", "--json"))
         #expect(own.map { $0["records"] as? Int } == [1])
         try await admin("zones", "--container", "journal", "--scope", "public", "--account", "anna@example.org", expecting: 64)
@@ -125,7 +125,7 @@ import Testing
         #expect(table.output.contains("  zone\n") && table.output.hasSuffix("  \(zone)\n"), "\(table.output)")
         let looks = try lines(await admin("audit", "--json")).filter { $0["action"] as? String == "admin.records.read" }
         #expect(looks.contains { ($0["subject"] as? String)?.contains(zone) == true })
-        // Nobody needs shares to see the public database.
+        // The public database has no shares.
         let refused = try await admin("shares", "--container", "journal", expecting: 64)
         #expect(refused.errors.contains("nothing in the public database is shared"))
     }
@@ -147,9 +147,7 @@ import Testing
             try await !admin("records", "show", "odda", "--container", "journal", expecting: 66).errors.contains("other zones"))
     }
 
-    @Test func `the field that devices add to records is in no column of a list, and in JSON and in a single record`()
-        async throws
-    {
+    @Test func `the field that devices add to records is in JSON and single records, but no column of a list`() async throws {
         try await shareRecord(of: scratch["hut.tidemark"].path)
         try await admin("schema", "index", "--container", "journal", "--type", "Trip", "--field", "recordName", "--queryable")
         let place = [
@@ -186,8 +184,7 @@ import Testing
         #expect(log.map { $0["after"] as? String } == ["operator", "developer of journal, other", nil])
     }
 
-    @Test func `the last operator loses the role after a question only, and an account with a role is not removed`() async throws
-    {
+    @Test func `removing the role of the last operator asks first, and an account with a role is not removed`() async throws {
         try await admin("container", "add", "journal")
         for name in ["anna", "ben", "cleo"] { try await admin("account", "add", "\(name)@example.org", "--no-password") }
         try await admin("operator", "add", "anna@example.org")
@@ -198,7 +195,7 @@ import Testing
         #expect(refused.errors.contains("tidemark admin operator add") && refused.errors.contains("--yes"))
         let wrong = try await tool.run(remove, on: PseudoTerminal(typing: "ben@example.org\n"))
         #expect(wrong.status == 64, "\(wrong.errors)")
-        // Nor does the last operator become a developer.
+        // The last operator can't become a developer either.
         let developer = try await admin(
             "operator", "add", "anna@example.org", "--role", "developer", "--container", "journal", expecting: 64)
         #expect(developer.errors.contains("give another account the role first"))
@@ -208,7 +205,7 @@ import Testing
             #expect(kept.status == 77, "\(kept.errors)")
             #expect(kept.errors.contains("take the role away first: tidemark admin operator remove \(name)@example.org --data"))
         }
-        // An operator who can't use the account is no other operator.
+        // An operator whose account can't be used does not count.
         try await admin("operator", "add", "cleo@example.org")
         try await admin("account", "set", "cleo@example.org", "--status", "restricted")
         #expect(try await tool.run(remove).status == 64)
@@ -222,7 +219,7 @@ import Testing
         #expect(roles == ["ben@example.org"])
     }
 
-    @Test func `a field that the schema lacks gets the type that is given, and a type that differs is refused`() async throws {
+    @Test func `a field that the schema lacks gets the given type, and another type is refused`() async throws {
         try await admin("container", "add", "journal")
         let made = try await admin(
             "records", "set", "one", "title=Senja", "days:int64=3", "done:bool=true", #"tags:list<string>=["a"]"#, "--type",
@@ -242,7 +239,7 @@ import Testing
         #expect(try await admin("records", "show", "one", "--container", "journal").output.contains(/days +int64 +5\n/))
     }
 
-    @Test func `a name that is misspelt is told, and the command that adds a missing index runs as it is`() async throws {
+    @Test func `a misspelt name is named, and the suggested command that adds a missing index runs as it is`() async throws {
         try await admin("container", "add", "journal")
         try await admin("records", "set", "a", "rating:int64=4", "caption=A", "--type", "Destination", "--container", "journal")
         let list = ["records", "list", "--container", "journal", "--type"]
@@ -262,7 +259,7 @@ import Testing
         let hint = try await refusal("Destination", "--database", "private", expecting: 64)
         #expect(hint.contains("the private database is chosen by --scope private --account <address>"), "\(hint)")
 
-        // Each refusal names the command; the indexes that were there stay.
+        // Each refusal names the command; existing indexes stay.
         for words in [["--filter", "rating EQUALS 4"], ["--filter", "rating EQUALS 4", "--sort", "rating"], []] {
             let result = try await tool.run(["admin"] + list + ["Destination"] + words + ["--data", scratch["cloud"].path])
             #expect(result.status == 64 && result.errors.contains("is not marked"), "\(result.errors)")
@@ -280,7 +277,7 @@ import Testing
                 .contains("--field rating --sortable --data \(scratch["cloud"].path) && tidemark admin schema deploy"))
     }
 
-    @Test func `an account without a second factor has none to lose, which is told`() async throws {
+    @Test func `removing a second factor from an account without one changes nothing, and the tool says so`() async throws {
         try await admin("account", "add", "anna@example.org", "--no-password")
         for command in [
             ["operator", "reset", "anna@example.org"], ["account", "second-factor", "anna@example.org", "--remove"],
@@ -290,7 +287,7 @@ import Testing
         }
     }
 
-    @Test func `an account's page says whether it has a second factor`() async throws {
+    @Test func `the tool says whether an account has a second factor`() async throws {
         try await admin("account", "add", "anna@example.org", "--no-password")
         #expect(
             try await admin("account", "second-factor", "anna@example.org").output

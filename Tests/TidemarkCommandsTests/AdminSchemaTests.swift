@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: who administers a cloud changes its schema by commands, and production only after having seen what changes. Method: the tool over a
-/// cloud in a directory, at a terminal and without one.
+/// Goal: an administrator changes the schema of a cloud by commands, and that of production only after seeing the differences.
+/// Method: the tool over a cloud in a directory, at a terminal and without one.
 @Suite(.timeLimit(.minutes(30))) struct AdminSchemaTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -96,8 +96,7 @@ import Testing
         #expect(try await fields() == before)
     }
 
-    @Test func `a container counts once, and each of its environments beside it, once production is there as well`() async throws
-    {
+    @Test func `a container counts once, and production counts as its second environment after a deployment`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")
         #expect(try await admin("verify").output.hasSuffix("of 1 container, 1 environment: no problem.\n"))
@@ -147,7 +146,7 @@ import Testing
         #expect((production["types"] as? [Any])?.isEmpty == true)
         try await admin("schema export --container none", expecting: 66)
 
-        // A file of before, with the devices' field, is still taken by a cloud.
+        // A file of an earlier version, with the field of edit times, is still accepted.
         let before = try scratch.write(
             #"{"types": [{"name": "Note", "fields": [{"name": "tide_edited", "type": "string"}]}]}"#, to: "before.json")
         #expect(
@@ -181,7 +180,7 @@ import Testing
         #expect(deployed.output == list + "production has 1 type (1 new) and 1 field (1 new)\n")
         #expect(try await fields("production") == ["Trip", "Trip.days int64"])
 
-        // Who says yes before, and a program, are not asked.
+        // With --yes the tool does not ask, nor without a terminal.
         for (field, words) in [("a", "--yes"), ("b", "")] {
             try await admin("schema add --container journal --type Trip --field \(field) --kind string")
             let terminal = words.isEmpty ? nil : try PseudoTerminal(typing: "")
@@ -192,7 +191,7 @@ import Testing
         #expect(nothing.output == "production has 1 type (0 new) and 3 fields (0 new)\n")
     }
 
-    @Test func `the differences are listed before the question with --json, too`() async throws {
+    @Test func `the differences are listed before the question, with --json as well`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")
         let result = try await admin("schema deploy --container journal --json", on: PseudoTerminal(typing: "y\n"))
@@ -201,7 +200,7 @@ import Testing
             "\(result.errors)")
         let report = try result.json()
         #expect(report["types"] as? Int == 1 && report["fields"] as? Int == 1 && report["newFields"] as? Int == 1)
-        // A program gets them in the object alone.
+        // Without a terminal the differences are in the JSON object only.
         try await admin("schema add --container journal --type Trip --field more --kind string")
         #expect(try await !admin("schema deploy --container journal --json").errors.contains("Trip"))
     }
@@ -219,7 +218,7 @@ import Testing
                 == "Trip.days gets the index sortable and loses the index queryable\n")
     }
 
-    @Test func `what was added while the question was there is not deployed with it`() async throws {
+    @Test func `a field that is added while the question is open is not deployed`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind int64")
         let terminal = try PseudoTerminal(typing: "")
@@ -232,7 +231,7 @@ import Testing
         #expect(try await fields("production") == [])
     }
 
-    @Test func `a field that has another type in production is told, and nothing is deployed`() async throws {
+    @Test func `a field with another type in production is reported, and nothing is deployed`() async throws {
         try await admin("container add journal")
         try await admin("schema add --container journal --type Trip --field days --kind string")
         try await admin("schema deploy --container journal")

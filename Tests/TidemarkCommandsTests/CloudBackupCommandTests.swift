@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: whoever runs a cloud backs it up, examines it and puts it back with a line each, and devices lose nothing by that. Method: the tool as
-/// separate processes, over a cloud in a directory that a program has open.
+/// Goal: one line each backs a cloud up, examines it and restores it, and devices lose nothing. Method: the tool as separate
+/// processes, over a cloud in a directory that a program has open.
 @Suite(.timeLimit(.minutes(30))) struct CloudBackupCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -30,14 +30,14 @@ import Testing
     private func captions(_ name: String) async throws -> [String] {
         let result = try await run("records", "list", path(name), "--type", "Destination", "--json", "--limit", "10000")
         let records = try JSONSerialization.jsonObject(with: Data(result.output.utf8)) as? [[String: Any]] ?? []
-        // A store that has not imported itself knows the id as a part of the name, behind the type.
+        // A store that has only fetched has the id as part of the record's name, behind the type.
         return records.map { record in
             let name = "\(record["id"] ?? record["_name"] ?? "")".split(separator: ":").last ?? ""
             return "\(name) \(record["caption"] ?? "")"
         }.sorted()
     }
 
-    @Test func `a cloud is backed up, put back, and gets from its devices what it lacks`() async throws {
+    @Test func `a cloud is backed up and restored, and gets from its devices what it lacks`() async throws {
         let (cloud, backup) = (scratch["cloud"].path, scratch["backup"].path)
         for name in ["a", "b"] {
             try await run("account", "sign-in", path(name), "--cloud", cloud, "--email", "anna@example.org", "--create")
@@ -65,9 +65,7 @@ import Testing
         try await run("admin", "verify", "--data", scratch["other"].path, expecting: 66)
     }
 
-    @Test func `a device that has only sent records to a directory that was put back by hand sends them again after a resync`()
-        async throws
-    {
+    @Test func `after a restoration by hand and a resync, a device that has only sent records sends them again`() async throws {
         let (cloud, copy) = (scratch["cloud"], scratch["copy"])
         for name in ["a", "b"] {
             try await run("account", "sign-in", path(name), "--cloud", cloud.path, "--email", "anna@example.org", "--create")
@@ -87,7 +85,7 @@ import Testing
         try await run("admin", "resync", "--data", scratch["none"].path, expecting: 66)
     }
 
-    @Test func `what is damaged is told, and devices send it again`() async throws {
+    @Test func `damaged records are reported, and devices send them again`() async throws {
         let cloud = scratch["cloud"].path
         for name in ["a", "b"] {
             try await run("account", "sign-in", path(name), "--cloud", cloud, "--email", "anna@example.org", "--create")

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: a person is asked before very many records change, and a program never waits for an answer. Method: real processes on a pseudo
-/// terminal, with an answer that is typed ahead, and on a pipe that nobody writes to.
+/// Goal: the tool asks a person before very many records change, and never makes a program wait for an answer. Method: real
+/// processes on a pseudo terminal, with an answer that is typed ahead, and on a pipe into which no process writes.
 @Suite(.timeLimit(.minutes(30))) struct ConfirmationTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -37,7 +37,7 @@ import Testing
     private func words(_ command: [String]) -> [String] { command.map { $0 == "CONTAINER" ? container : $0 } }
 
     @Test(arguments: questions, ["n\n", "\n", "no\n", "yess\n", "\u{4}"])
-    func `what is not confirmed is not done`(_ command: ([String], String), _ answer: String) async throws {
+    func `a command without a yes does nothing`(_ command: ([String], String), _ answer: String) async throws {
         try await importNotes(101)
         let result = try await tool.run(words(command.0), on: PseudoTerminal(typing: answer))
         #expect(result.status == 130)
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: questions, ["y\n", " YES \n"])
-    func `what is confirmed is done`(_ command: ([String], String), _ answer: String) async throws {
+    func `a command with a yes is done`(_ command: ([String], String), _ answer: String) async throws {
         try await importNotes(101)
         let result = try await tool.run(words(command.0), on: PseudoTerminal(typing: answer))
         #expect(result.status == 0, "\(result.errors)")
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: [deletion, undoing])
-    func `nobody is asked below the limit, for a dry run, or where the command line says yes`(_ command: [String]) async throws {
+    func `the tool does not ask below the limit, for a dry run, or after a yes in the command`(_ command: [String]) async throws {
         try await importNotes(101)
         for more in [["--dry-run"], ["--yes"]] {
             let result = try await tool.run(words(command) + more, on: PseudoTerminal(typing: ""))
@@ -72,11 +72,11 @@ import Testing
     }
 
     @Test(arguments: [deletion, undoing])
-    func `a program is not asked, and a pipe to which nobody writes is not waited for`(_ command: [String]) async throws {
+    func `the tool does not ask a program, and does not wait for a pipe without a writer`(_ command: [String]) async throws {
         try await importNotes(101)
         let pipe = scratch["pipe"]
         try #require(mkfifo(pipe.path, 0o600) == 0)
-        // Both ends, so that the process neither waits for a writer nor meets the pipe's end.
+        // Opened for both, so that the process neither waits for a writer nor reads the pipe's end.
         let end = open(pipe.path, O_RDWR | O_CLOEXEC)
         defer { close(end) }
         let result = try await tool.run(words(command), input: pipe)

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: a Boolean is `true` or `false`, and a time is a time, wherever a value is shown. Method: two containers of one account, which
-/// change the same record, and what history, the log of conflicts and the list of refused saves print of it.
+/// Goal: wherever a value is shown, a Boolean is `true` or `false`, and a time is a time. Method: two containers of one account
+/// that change the same record, and the output of history, of the log of conflicts and of the list of refused saves.
 @Suite(.timeLimit(.minutes(30))) struct ConflictValueTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -28,13 +28,13 @@ import Testing
         }
     }
 
-    /// Whether a value of a JSON object is a Boolean, and not a number that could be one.
+    /// The Boolean of a JSON object; `nil` for a number, also 0 or 1.
     private func boolean(_ value: Any?) -> Bool? {
         guard let value, "\(value)" == "true" || "\(value)" == "false" else { return nil }
         return value as? Bool
     }
 
-    @Test func `history shows Booleans as true and false, and prints them so as JSON`() async throws {
+    @Test func `history shows Booleans as true and false, in JSON as well`() async throws {
         try await run("records", "set", path("a"), "n", "--type", "Note", "done=true", "count:int=1")
         try await run("records", "set", path("a"), "n", "done=false", "count=0")
         let text = try await run("history", path("a"), "--record", "n").output
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `the log of conflicts shows Booleans and times as they are read, and as values of JSON`() async throws {
+    @Test func `the log of conflicts shows Booleans and times in words, and as JSON values`() async throws {
         for name in ["a", "b"] {
             try await run(
                 "account", "sign-in", path(name), "--cloud", scratch["cloud"].path, "--email", "anna@example.org", "--create")
@@ -63,7 +63,7 @@ import Testing
             )
         }
         try await run("sync", path("a"))
-        // What it would do says the same.
+        // The dry run shows the same.
         let preview = try await run("sync", path("b"), "--dry-run", "--json").json()
         let planned = try #require(preview["conflicts"] as? [[String: Any]])
         #expect(planned.first { $0["field"] as? String == "text" }?["local"] as? String == "b")
@@ -79,7 +79,7 @@ import Testing
         #expect(lines.first { $0["field"] as? String == "when" }?["local"] as? String == "2024-05-01T14:30:00Z")
     }
 
-    @Test func `a conflict about a Boolean is shown as one`() async throws {
+    @Test func `a conflict about a Boolean shows true and false`() async throws {
         for name in ["a", "b"] {
             try await run(
                 "account", "sign-in", path(name), "--cloud", scratch["cloud"].path, "--email", "anna@example.org", "--create")
@@ -87,7 +87,7 @@ import Testing
         try await run("records", "set", path("a"), "n", "--type", "Note", "text=x")
         try await run("sync", path("a"))
         try await run("sync", path("b"))
-        // A field that both sides add, with different values.
+        // Both containers add a field, with different values.
         try await run("records", "set", path("a"), "n", "done=true")
         try await run("records", "set", path("b"), "n", "done=false")
         try await run("sync", path("a"))
@@ -109,7 +109,7 @@ import Testing
         let links = try await run("share", "invite", path("ada"), "n", "ben@example.org", "--json").json()["links"]
         let link = try #require((links as? [[String: Any]])?.first?["link"] as? String)
         try await run("share", "accept", path("ben"), link)
-        // The cloud has no Booleans: the field is one where it was made.
+        // The cloud has no Booleans: the field is a Boolean only in a container that sets it as one.
         try await run("records", "set", path("ben"), "n", "done=true")
         try await run("sync", path("ben"))
         try await run("records", "set", path("ben"), "n", "done=false")
@@ -120,7 +120,7 @@ import Testing
         #expect(json.contains(#""after":{"done":false}"#) && json.contains(#""done":true"#), "\(json)")
     }
 
-    @Test func `a record is named by the id of its source wherever a command takes or tells a name`() async throws {
+    @Test func `every command takes and shows the id of the source as a record's name`() async throws {
         try scratch.writeLines([#"{"id":"senja","text":"x"}"#], to: "notes.jsonl")
         for name in ["a", "b"] {
             try await run(

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the tool names what is damaged, with the exit code of bad data, and repairs it. Method: bits of a database file are flipped between
-/// real processes.
+/// Goal: the tool names damaged records, with the exit code of bad data, and repairs them. Method: bits of a database file are
+/// flipped between real processes.
 @Suite(.timeLimit(.minutes(30))) struct DamageCommandTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -16,7 +16,7 @@ import Testing
 
     private func run(_ arguments: String...) async throws -> Tool.Result { try await tool.run(arguments) }
 
-    /// Three records, of `b` so many bits flipped.
+    /// Makes three records, and flips so many bits of record `b`.
     private func damage(bits: Int) async throws {
         let lines = ["a", "b", "c"].map {
             #"{"id": "\#($0)", "caption": "caption of \#($0)", "details": "details of \#($0): islands"}"#
@@ -68,7 +68,7 @@ import Testing
         #expect(record.status == 0 && record.output.contains("details of b: islands"))
     }
 
-    @Test func `what nobody can repair stays named, and can be accepted or deleted`() async throws {
+    @Test func `a record that can't be repaired stays named, and can be accepted or deleted`() async throws {
         try await damage(bits: 3)
         let repair = try await run("verify", container, "--repair")
         #expect(repair.status == 1 && repair.output.contains("record: the values of Destination b"))
@@ -87,7 +87,7 @@ import Testing
         #expect(try await run("verify", container).status == 0)
     }
 
-    @Test func `verify repairs from the cloud, and sync sends the rest and names what is damaged`() async throws {
+    @Test func `verify repairs from the cloud, and sync sends the rest and names damaged records`() async throws {
         try await damage(bits: 0)
         #expect(
             try await run(
@@ -98,7 +98,7 @@ import Testing
         let repaired = try await run("verify", container, "--repair")
         #expect(repaired.status == 0, "\(repaired.output)\(repaired.errors)")
         #expect(repaired.output.contains("repaired: Destination b, from the cloud"))
-        // An edit waits in a field that is damaged afterwards: only its own digest knows what it was.
+        // A pending edit is in a field that is then damaged, so only the field's own digest can repair it.
         #expect(try await run("records", "set", container, "b", "details=edited details of b").status == 0)
         #expect(try await run("records", "set", container, "a", "caption=edited").status == 0)
         try await flip(bits: 3, after: "edited det")

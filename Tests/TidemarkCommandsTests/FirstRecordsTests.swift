@@ -4,7 +4,8 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: the first commands that a person tries do what they say, make what is missing, and name what was misspelt. Method: real processes.
+/// Goal: the first commands that a person tries do what they say, make what is missing, and name misspelt words. Method: real
+/// processes.
 @Suite(.timeLimit(.minutes(30))) struct FirstRecordsTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -25,7 +26,7 @@ import Testing
         try await run(["records", "set", notes] + arguments, expecting: status)
     }
 
-    @Test func `a container, a type and fields are made with the first record, and each is said`() async throws {
+    @Test func `a container, a type and fields are made with the first record, and the tool says each`() async throws {
         let made = try await set(
             "a", "--type", "Note", "text=hi", "rating:int=3", "when:timestamp=2024-05-01T12:30:00Z", "done=false")
         #expect(
@@ -88,7 +89,7 @@ import Testing
         let names = try files("/Photo")
         #expect(names.count == 6 && names.contains("Senja.png") && names.contains("hidden.png") && names.contains("passwd.png"))
         #expect(Set(names.map { $0.lowercased() }).count == 6)
-        // Again: the copies are there. What another program has put there stays.
+        // The second export finds the copies. A file that another program has put there stays.
         try Data("mine".utf8).write(to: scratch["out/Photo/Senja.png"])
         _ = try await run(["export", container, "--to", out, "--type", "Photo", "--json"])
         #expect(try files("/Photo").filter { !names.contains($0) } == ["Senja-2.png"])
@@ -112,7 +113,7 @@ import Testing
         let untyped = try await run(["records", "set", scratch["Journal.tidemark"].path, "a", "text=x"], expecting: 66)
         #expect(untyped.errors.contains("to make one with this record, give its --type"))
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["Notes.tidemark"])
-        // Other names that are near are meant.
+        // Other similar names make a new container.
         for (name, other) in [("a", "b"), ("Trip2", "Trip1"), ("Journal 2024", "Journal 2025"), ("abc", "abd")] {
             #expect(RecordsSet.misspelt("\(name).tidemark", among: ["\(other).tidemark"]) == nil, "\(name)")
         }
@@ -169,7 +170,7 @@ import Testing
         #expect(result.errors.contains("there is no command 'tidemark") && result.errors.contains(remedy))
     }
 
-    @Test func `deletions and undoing are tried with a dry run, which changes nothing`() async throws {
+    @Test func `a dry run of a deletion or an undo changes nothing`() async throws {
         for name in ["a", "b", "c"] { _ = try await set(name, "--type", "Note", "text=\(name)") }
         let before = try await run(["history", notes, "--json"]).output
         let matching = try await run(["records", "delete", notes, "--type", "Note", "--where", "text > 'a'", "--dry-run"]).output
@@ -199,14 +200,14 @@ import Testing
             try await run(["records", "rename", notes, "first", "b"], expecting: 64).errors.contains(
                 "a record of type Note has the name 'b'"))
         _ = try await run(["records", "rename", notes, "none", "c"], expecting: 66)
-        // A short id of an import stays one.
+        // A short id of an import stays short.
         try scratch.write("id,total\n1,2\n", to: "orders.csv")
         _ = try await run(["import", scratch["orders.csv"].path, "--into", notes, "--type", "Order", "--id", "id"])
         #expect(try await run(["records", "rename", notes, "1", "7"]).output == "Order 1: renamed to 7\n")
         #expect(try await run(["records", notes, "--type", "Order", "--json"]).output == "[\n{\"id\":\"7\",\"total\":2}\n]\n")
     }
 
-    @Test func `a link says the server and the container, and the command that signs in there`() {
+    @Test func `a link gives the server, the container, and the command that signs in there`() {
         let address = ShareAddress("tidemark://share/AbC-_1?server=https%3A%2F%2Fsync.example.org%3A8443&container=my%20trips")
         #expect(address.token == "AbC-_1" && address.server == "https://sync.example.org:8443" && address.container == "my trips")
         #expect(ShareAddress(address.text) == address && address.environment == nil)

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: what people have on their disks opens in this version, is whole, and goes on. Method: archives of real containers and clouds of each
-/// format, which never change; the tool.
+/// Goal: files of earlier formats open in this version, are whole, and can be used on. Method: archives of real containers and
+/// clouds of each format, which never change; the tool.
 @Suite(.timeLimit(.minutes(30))) struct FrozenFormatTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -28,7 +28,7 @@ import Testing
     func `containers and a cloud of a frozen format open, are whole, and synchronise`(frozen: FrozenFormats) async throws {
         try frozen.unpack(into: scratch)
         let hasOldTokens = try #require(frozen.formats["cloud"]) == 4
-        // The cloud is at another place than it was.
+        // The cloud's directory has another path than when the containers signed in.
         for (container, email) in [
             ("Anna.tidemark", "anna@example.org"), ("Other.tidemark", "anna@example.org"), ("Ben.tidemark", "ben@example.org"),
         ] {
@@ -51,10 +51,11 @@ import Testing
         #expect(try await record("4f0de390-0000-4000-8000-000000000001", of: "Anna.tidemark") == lowest)
         let note: NSDictionary = ["_name": "wet", "text": "Wet", "count": 4, "raw": "AAEC", "place": "senja"]
         #expect(try await record("wet", of: "Anna.tidemark") == note)
-        // The edit that waited goes; the conflict that was left is resolved; Ben sees what is shared with him, and changes it.
+        // The pending edit is sent; the open conflict is resolved; Ben sees what is shared with him, and changes it.
         #expect(try await run("sync", "Anna.tidemark").output == "fetched 0 records, sent 1\n")
         #expect(try await run("conflicts", "Other.tidemark").output.contains("left: Destination senja: changed on both sides"))
-        // Clouds of format 4 gave out tokens and tags by another cipher: the records come again, for their new tags (decision 048).
+        // Clouds of format 4 made tokens and tags with another cipher, so all records are fetched again for their new tags
+        // (decision 048).
         let resolved = try await run("sync", "Other.tidemark", "--merge-policy", "overwrite").output
         #expect(resolved == "fetched \(hasOldTokens ? "3 records" : "1 record"), sent 1, resolved 1 conflict\n")
         try await run("records", "set", "Ben.tidemark", "lofoten", "caption=Lofoten by Ben")
@@ -64,7 +65,7 @@ import Testing
         #expect(try await record("senja", of: "Anna.tidemark")["caption"] as? String == "Senja in June")
         #expect(try await record("lofoten", of: "Anna.tidemark")["caption"] as? String == "Lofoten by Ben")
         #expect(try await record("wet", of: "Other.tidemark") == note)
-        // History has the values of what was deleted.
+        // History has the values of the deleted record.
         try await run("undo", "Anna.tidemark", "4")
         #expect(try await record("gone", of: "Anna.tidemark") == ["_name": "gone", "text": "Gone"])
         for container in ["Anna.tidemark", "Other.tidemark", "Ben.tidemark"] { try await run("verify", container) }
@@ -82,7 +83,7 @@ import Testing
         for (kind, file) in [
             ("store", "New.tidemark/private.sqlite"), ("cloud", "new/containers/default/development/records.sqlite"),
             ("accounts", "new/accounts.sqlite"), ("identity", "new/access.sqlite"),
-            // The subscriptions are made by a server: PushTests has theirs.
+            // Subscriptions are made by a server: PushTests has a frozen format of these.
         ] {
             #expect(
                 try FrozenFormats.format(of: scratch[file]) == FrozenFormats.newest(kind),

@@ -5,8 +5,8 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: an example of a help can be pasted, however narrow the terminal. Method: the help of each command at several widths, beside the text
-/// that it is made of; and the tool in a narrow terminal.
+/// Goal: an example in a help text can be pasted, however narrow the terminal. Method: the help of each command at several
+/// widths, compared with the text from which it is made; the tool in a narrow terminal.
 @Suite(.timeLimit(.minutes(30))) struct HelpTextTests {
     private static var commands: [any ParsableCommand.Type] { all(Tidemark.self) }
 
@@ -24,14 +24,14 @@ import Testing
             let help = HelpText.text { Tidemark.helpMessage(for: command, columns: $0 ?? width) }
             let lines = Set(help.split(separator: "\n"))
             for example in examples(command) { #expect(lines.contains(example), "\(command): \(example)") }
-            // Other text is broken as before.
+            // Other text is wrapped as usual.
             let usage = help.range(of: "\n\nUSAGE: ")?.lowerBound ?? help.endIndex
             let text = help[..<usage].split(separator: "\n").filter { !$0.hasPrefix("  ") && $0.contains(" ") }
             #expect(text.allSatisfy { $0.count <= width || $0.split(separator: " ").count < 3 }, "\(command)")
         }
     }
 
-    @Test func `a line that goes on ends in a backslash, and the next one is set in`() {
+    @Test func `a line that is continued ends in a backslash, and the next one is indented`() {
         for command in Self.commands {
             var goesOn = false
             for example in examples(command) {
@@ -56,14 +56,14 @@ import Testing
         #expect(result.output.hasPrefix("OVERVIEW: ") && result.output.contains("\n\nUSAGE: tidemark admin schema"))
     }
 
-    @Test func `the version and a mistake are told as before`() async throws {
+    @Test func `the version is printed alone, and a usage error exits with 64`() async throws {
         let version = try await Tool().run(["--version"])
         #expect(version.status == 0 && version.output == "\(Tidemark.configuration.version)\n")
         let mistake = try await Tool().run(["records", "list"])
         #expect(mistake.status == 64 && mistake.output.isEmpty && mistake.errors.hasPrefix("tidemark: "))
     }
 
-    @Test func `a word that is no command ends with a sentence`() {
+    @Test func `the message for an unknown command ends with a sentence`() {
         #expect(
             Tidemark.misspeltCommand(in: ["admin", "schema", "xyzzy"])?.hasSuffix(
                 "freeze, remove, reset. 'tidemark admin schema --help' tells more") == true)

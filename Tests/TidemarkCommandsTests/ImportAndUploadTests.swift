@@ -4,7 +4,7 @@ import TidemarkModel
 @testable import TidemarkCommands
 @testable import TidemarkTransfer
 
-/// Goal: one bar tells how far an import and its upload are. Method: steps as they come, and what the bar shows after each.
+/// Goal: one progress bar shows an import and its upload. Method: steps in an order as they occur, and the bar after each.
 @Suite(.timeLimit(.minutes(30))) struct ImportAndUploadTests {
     private func summary(_ records: Int, rejected: Int = 0) -> ImportSummary {
         var summary = ImportSummary()
@@ -18,7 +18,7 @@ import TidemarkModel
         .imported(ImportProgress(summary: summary(records), done: bytes, total: total, isFolder: false))
     }
 
-    @Test func `half of the bar is the import and half the sending, and it never goes back`() {
+    @Test func `half of the bar is the import and half the upload, and the bar never goes back`() {
         var state = ImportAndUpload(isSent: true)
         var shown: [Double] = []
         let steps: [ImportAndUpload.Step] = [
@@ -29,13 +29,14 @@ import TidemarkModel
             state.apply(step)
             shown.append(Double(state.done) / Double(state.total ?? 0))
         }
-        // The first quarter has 100, so that 400 look likely; sent are 100. With 150 in the first half it looks like 300; then it is 400.
+        // After a quarter of the file there are 100 records, so 400 are expected; 100 are sent. After half of it there are 150,
+        // so 300 are expected; at the end there are 400.
         let expected = [0.125, 0.25, 0.416, 0.625, 0.625, 0.812, 1]
         #expect(shown.map { ($0 * 1000).rounded(.down) / 1000 } == expected)
         #expect(state.label == "400 records read, 400 sent  4.0 kB")
     }
 
-    @Test func `while nobody knows how much there is, both counts are told without a bar`() {
+    @Test func `an import of unknown length shows both counts without a bar`() {
         var state = ImportAndUpload(isSent: true)
         state.apply(imported(100, 1000, of: nil))
         state.apply(.sent(40))
@@ -46,14 +47,14 @@ import TidemarkModel
         #expect(Double(state.done) / Double(state.total ?? 0) == 0.7)
     }
 
-    @Test func `an import that changes nothing is done when it has ended`() {
+    @Test func `an import that changes nothing is done when the file is read`() {
         var state = ImportAndUpload(isSent: true)
         state.apply(imported(0, 4000, of: 4000))
         state.apply(.importHasEnded(summary(0)))
         #expect(state.done == state.total)
     }
 
-    @Test func `without an upload it is the import's own`() {
+    @Test func `without an upload the bar is that of the import`() {
         var state = ImportAndUpload(isSent: false)
         state.apply(imported(100, 1000, of: 4000))
         #expect((state.done, state.total) == (1000, 4000))

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: imports are told as people need it: what was meant otherwise, what was left out, and by which option it is mended. Method: the tool,
-/// run on files as people have them.
+/// Goal: the report of an import says what was read in an unexpected way, what was left out, and which option changes that.
+/// Method: the tool, run on files as people have them.
 @Suite(.timeLimit(.minutes(30))) struct ImportCommandTests {
     private let scratch = try! Scratch()
 
@@ -35,7 +35,7 @@ import Testing
         #expect(left.output.contains(#"{"id":"4","total":8.0}"#))
     }
 
-    @Test func `an import without ids says so once, with the columns that would serve`() async throws {
+    @Test func `an import without ids says so once, with the columns that could be ids`() async throws {
         try scratch.write("title,book_id,shelf\nA,1,x\nB,2,x\n", to: "books.csv")
         let first = try await run("import", "./books.csv", "--into", "./c.tidemark", "--type", "Book")
         #expect(
@@ -48,7 +48,7 @@ import Testing
         #expect(none.errors.contains("no column has a value of its own in each row"))
     }
 
-    @Test func `times without an offset are told with their zone`() async throws {
+    @Test func `an import of times without an offset names the time zone`() async throws {
         try scratch.write("id,when\n1,2024-05-01 12:30:00\n", to: "n.csv")
         let utc = try await run("import", "./n.csv", "--into", "./c.tidemark", "--type", "S", "--id", "id")
         #expect(utc.output.contains("New type S: when timestamp."))
@@ -65,7 +65,7 @@ import Testing
         #expect(wrong.errors.contains("there is no time zone 'Mars'"))
     }
 
-    @Test func `a spreadsheet's CSV of another country is read by its options`() async throws {
+    @Test func `options let an import read a spreadsheet's CSV of another country`() async throws {
         let text = "Nr;Ort;Preis;Datum\r\n1;K\u{f6}ln;1.234,50;01.05.2024 12:30\r\n2;Bergen;0,99;02.05.2024\r\n"
         try scratch.write(try #require(text.data(using: .windowsCP1252)), to: "preise.csv")
         let plain = try await run("import", "./preise.csv", "--into", "./c.tidemark", "--type", "Preis", "--id", "Nr")
@@ -81,7 +81,7 @@ import Testing
         #expect(records.output.contains(#"{"Nr":"2","Ort":"Bergen","Preis":0.99,"Datum":"2024-05-01T22:00:00Z"}"#))
     }
 
-    @Test func `files that are no photos are counted, and one photo is a source`() async throws {
+    @Test func `files that are no photos are counted, and a single photo can be imported`() async throws {
         try scratch.write(Picture.png(1), to: "in/a.png")
         for name in ["b.mov", "c.bmp", "d.mov"] { try scratch.write("x", to: "in/\(name)") }
         let folder = try await run("import", "./in", "--into", "./p.tidemark")
@@ -96,7 +96,7 @@ import Testing
         #expect(empty.errors.contains("'empty.jpg' is empty"))
     }
 
-    @Test func `paths of files in a text field get a hint`() async throws {
+    @Test func `paths of files in a text field make a hint`() async throws {
         try scratch.write(Picture.png(1), to: "bilder/1.png")
         try scratch.write("id,Foto\n1,bilder/1.png\n", to: "reise.csv")
         let result = try await run("import", "./reise.csv", "--into", "./c.tidemark", "--type", "Reise", "--id", "id")

@@ -44,7 +44,7 @@ import Testing
         #expect(try await listed() == ["Destination values rating+caption command", "Destination fullText caption command"])
         let table = try await run("index", "list", container)
         #expect(table.output.contains("rating, caption") && table.output.contains("de"))
-        // Records that come later are in it.
+        // Records that are saved later are in the index.
         #expect(try await run("records", "set", container, "d", "--type", "Destination", "caption=another fjord").status == 0)
         #expect(try await run("verify", container).status == 0)
         let found = try await run("records", "search", container, "--type", "Destination", "Fjord", "another")

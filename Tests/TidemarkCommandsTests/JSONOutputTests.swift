@@ -5,8 +5,8 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: a program can read what any command prints. Method: the tree of commands itself, and commands as processes, in an order in which each
-/// has something to do; the keys of what they print are compared with the page that names them.
+/// Goal: a program can read the output of every command. Method: the tree of commands itself; commands as processes, in an order
+/// in which each has something to do. The keys of their output are compared with the page that documents them.
 @Suite(.timeLimit(.minutes(30))) struct JSONOutputTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// Runs a command with `--json`, and reads the one object that it prints. Its keys are those that the page names.
+    /// Runs a command with `--json`, and reads the one object that it prints. Its keys must be those of the page.
     private func run(_ words: [String], input: String?) async throws -> [String: Any] {
         let file = try input.map { try scratch.write($0, to: "input") }
         let result = try await tool.run(words + ["--json"], input: file)
@@ -74,7 +74,7 @@ import Testing
         try await run(["admin"] + line.split(separator: " ").map(String.init) + more + ["--data", cloud], input: input)
     }
 
-    @Test func `commands of administration say what they have done`() async throws {
+    @Test func `commands of administration print the documented keys`() async throws {
         #expect(
             try await admin("container add journal") as? [String: String] == [
                 "done": "admin container add", "container": "journal",
@@ -122,7 +122,7 @@ import Testing
         #expect(try await admin("container remove journal")["done"] as? String == "admin container remove")
     }
 
-    @Test func `commands of a container say what they have done`() async throws {
+    @Test func `commands of a container print the documented keys`() async throws {
         try await run("records set", container, "a", "--type", "Note", "text=hi")
         let migrated = try await run("store migrate", container)
         #expect(migrated["done"] as? String == "store migrate" && migrated["container"] as? String == container)
@@ -151,7 +151,7 @@ import Testing
         #expect((try await run("refused", container, "--discard", "all")["discarded"] as? [Any])?.isEmpty == true)
     }
 
-    @Test func `reports of a container have the keys that the page names`() async throws {
+    @Test func `reports of a container print the documented keys`() async throws {
         let notes = try scratch.writeLines([#"{"id": "a", "text": "hi"}"#, #"{"id": "b", "text": "ho"}"#], to: "notes.jsonl")
         #expect(try await run("import", notes.path, "--into", container, "--type", "Note", "--id", "id")["inserted"] as? Int == 2)
         #expect(try await run("records set", container, "a", "text=hello")["updated"] as? Int == 1)
@@ -181,7 +181,7 @@ import Testing
         #expect(try await run("permissions", container, "a")["canEdit"] as? Bool == true)
     }
 
-    @Test func `help and the manual are told as JSON, too`() async throws {
+    @Test func `help and the manual are printed as JSON, too`() async throws {
         let help = try await run("help records list")
         #expect(help["command"] as? String == "tidemark records list")
         #expect((help["text"] as? String)?.contains("--json") == true)
@@ -189,7 +189,7 @@ import Testing
         #expect(manual["section"] as? Int == 1 && (manual["page"] as? String)?.hasPrefix(".TH") == true)
     }
 
-    @Test func `errors are told as without --json, and nothing is printed`() async throws {
+    @Test func `errors are printed as without --json, and standard output is empty`() async throws {
         for line in ["account sign-out", "quarantine discard", "account set --app on"] {
             let words = line.split(separator: " ").map(String.init) + [scratch["none"].path]
             let result = try await tool.run(words + (line == "quarantine discard" ? ["x"] : []) + ["--json"])
@@ -199,16 +199,16 @@ import Testing
     }
 }
 
-/// The keys of what each command prints, by the tables of `Documentation/Reference/JSONOutput.md`: in the third column, those before a semicolon
-/// are always there, and those behind it may be missing; those in parentheses are of objects within.
+/// The keys of the output of each command, from the tables of `Documentation/Reference/JSONOutput.md`. In the third column, the
+/// keys before a semicolon are always there, those behind it may be missing, and those in parentheses are of nested objects.
 private struct DocumentedKeys {
     struct Row {
         let always, sometimes: Set<String>
-        /// Whether the page does not name keys, but says in words what is printed.
+        /// Whether the page describes the output in words and lists no keys.
         var isEmpty: Bool { always.isEmpty && sometimes.isEmpty }
     }
 
-    /// By the command, with an option where the row is for that alone.
+    /// By the command; with an option if the row is for that option only.
     let rows: [String: Row]
 
     init() throws {
@@ -217,18 +217,18 @@ private struct DocumentedKeys {
         var rows: [String: Row] = [:]
         for line in try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n") where line.hasPrefix("| `") {
             let cells = line.components(separatedBy: "|")
-            // Before the first bar and behind the last is nothing.
+            // Nothing comes before the first bar and behind the last.
             guard cells.count == 5 else { throw CocoaError(.fileReadCorruptFile) }
             let keys = Self.withoutParentheses(cells[3]).components(separatedBy: ";")
             let row = Row(always: Self.spans(keys[0]), sometimes: Self.spans(keys.dropFirst().joined(separator: ";")))
-            // A row whose command has further words is for a form of it that no words of the command line tell.
+            // A row with "into" is for a form of the command that its arguments don't show.
             guard !cells[1].contains("` into ") else { continue }
             for command in Self.spans(cells[1]) { rows[command] = row }
         }
         self.rows = rows
     }
 
-    /// The row of the words of a command line; that of an option where one fits.
+    /// The row of a command line; the row of its option, if there is one.
     func row(of words: [String]) -> Row? {
         rows.filter { command, _ in
             let parts = command.components(separatedBy: " ")
@@ -236,7 +236,7 @@ private struct DocumentedKeys {
         }.max { $0.key.count < $1.key.count }?.value
     }
 
-    /// The code spans of a text.
+    /// The code spans in a text.
     private static func spans(_ text: String) -> Set<String> {
         Set(text.components(separatedBy: "`").enumerated().compactMap { $0.offset % 2 == 1 ? $0.element : nil })
     }

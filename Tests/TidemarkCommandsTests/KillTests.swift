@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: an import that is killed at any moment leaves whole batches, and `--resume` ends in the store of an undisturbed run.
-/// Method: SIGKILL at random moments of real processes; exports and verification compared. `make prove` does more of it.
+/// Goal: an import that is killed at any moment leaves whole batches, and `--resume` gives the store of an undisturbed run.
+/// Method: SIGKILL at random moments of real processes; exports and verification compared. `make prove` makes more runs.
 @Suite(.timeLimit(.minutes(30))) struct KillTests {
     @Test func `killed at random moments and resumed, an import ends in the same store`() async throws {
         var random = Randomness("kills")
@@ -31,7 +31,7 @@ import Testing
         let clock = ContinuousClock()
         let start = clock.now
         #expect(try await tool.run(arguments(undisturbed)).status == 0)
-        // The length of an undisturbed run; other tests run meanwhile, so the shortest that was seen counts.
+        // The time of an undisturbed run; other tests run at the same time, so the shortest known time counts.
         var length = clock.now - start
         let expected = try await export(undisturbed)
 

@@ -4,8 +4,8 @@ import Testing
 
 @testable import TidemarkCommands
 
-/// Goal: the manual has every command and option that the help has, and nothing of them becomes a request of the typesetter. Method: the page
-/// of the tool itself, and of a description with what a page could trip over.
+/// Goal: the manual has every command and option of the help, and no text becomes a request of the typesetter. Method: the page
+/// of the tool itself, and of a description with critical texts.
 @Suite(.timeLimit(.minutes(30))) struct ManualTests {
     private func page(_ command: String) throws -> String {
         String(
@@ -20,12 +20,12 @@ import Testing
         }
         #expect(page.contains("\\fB\\-\\-patience\\fR \\fIseconds\\fR"))
         #expect(page.contains(".SH SEE ALSO\n.BR tidemark\\-server (8)\n"))
-        // What the help does not show.
+        // A command that the help hides is not in the manual.
         #expect(!page.contains("tidemark manual"))
         #expect(!page.contains("\n.SS \"tidemark help\""))
     }
 
-    @Test func `text that begins like a request, or has escapes, is text`() throws {
+    @Test func `text that looks like a request or an escape is printed as text`() throws {
         let page = try page(
             #"{"commandName":"a","abstract":".so /etc/passwd","discussion":"'quoted\n.TH x\n\n  a \\n b\u001b[2J","shouldDisplay":true}"#
         )
@@ -38,7 +38,7 @@ import Testing
         #expect(Set(requests).isSubset(of: [".TH", ".SH", ".PP", ".nf", ".fi", ".BR"]), "\(requests)")
     }
 
-    @Test func `what is no help is refused`() async throws {
+    @Test func `a manual page of an invalid description is refused`() async throws {
         let scratch = try Scratch()
         let file = try scratch.write("{}", to: "help.json")
         let result = try await Tool().run(["manual", "--of", file.path])
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: ["bash", "zsh", "fish"])
-    func `completions know the commands`(shell: String) async throws {
+    func `shell completions have the commands`(shell: String) async throws {
         let script = try await Tool().run(["--generate-completion-script", shell])
         #expect(script.status == 0)
         for name in ["import", "sync", "patience"] { #expect(script.output.contains(name)) }

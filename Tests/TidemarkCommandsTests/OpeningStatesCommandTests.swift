@@ -6,16 +6,16 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: each command does with a container what it does with a whole one, in every state in which SQLite can leave database, log and index;
-/// where a log is known to have lost commits, commands that write, copy or verify say so.
+/// Goal: in every state in which SQLite can leave database, log and index, each command does with a container what it does with a
+/// whole one. If a log is known to have lost commits, commands that write, copy or verify say so.
 ///
-/// Method: the files of a store are kept before and after a save, and states between are made of them. Each command runs as a process of its
-/// own on a copy of the container in that state, and on one whose files are whole and hold the same. Some pairs of command and state are
-/// chosen by a seed; `TIDEMARK_ALL_STATES=1` runs all.
+/// Method: the files of a store are kept before and after a save, and states between are made of them. Each command runs as a
+/// process of its own on a copy of the container in that state, and on one with whole files and the same content. A seed chooses
+/// some pairs of command and state; `TIDEMARK_ALL_STATES=1` runs all.
 @Suite(.timeLimit(.minutes(30))) struct OpeningStatesCommandTests {
     private typealias Files = [String: Data]
 
-    /// What is to be like what.
+    /// Which result a command must have.
     private enum Expectation: Sendable {
         /// The same exit code, and the same output where a command only reads.
         case like(String)
@@ -27,7 +27,7 @@ import TidemarkModel
         let name: String
         let files: Files
         let expectation: Expectation
-        /// The state that was reported from the field: each command runs on it, whatever the seed.
+        /// A state that a user has reported: each command runs on it, whatever the seed.
         var isAlwaysRun = false
     }
 
@@ -96,7 +96,7 @@ import TidemarkModel
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
         try await RecordStore(container: ContainerDirectory(openingAt: scratch.container), scope: .shared).checkpoint()
         try await store.checkpoint()
-        // From the beginning: there is something to tell in every state.
+        // The token is from before the first transaction, so that every state has changes to show.
         let token: String = try ContainerDirectory.scopes.map { scope -> String in
             let reader = try StoreReader(container: ContainerDirectory(openingAt: scratch.container), scope: scope)
             return "\(scope.name)=\(try reader.historyToken().description.split(separator: ":")[0]):0"
@@ -129,7 +129,7 @@ import TidemarkModel
 
     // The states
 
-    /// A rollback journal that takes back what was done to the last page, which is damaged in the file.
+    /// A rollback journal that restores the last page, which is damaged in the file.
     private static func brokenOff(_ files: Files) -> Files {
         var (database, journal) = (files[""]!, Data())
         let (size, nonce) = (StoreFormat.pageSize, UInt32(77))
@@ -163,7 +163,7 @@ import TidemarkModel
         add("an emptied log", emptied, .like("an emptied log"), always: true)
         add("one save in the log", first, .like("one save in the log"), always: true)
         add("two saves in the log", second, .like("two saves in the log"), always: true)
-        // An emptied log that begins.
+        // A log that has a header and no commit.
         add("a log of its header", emptied, .like("an emptied log"), always: true) { $0["-wal"] = log.prefix(32) }
         for count in [1, 31, 33, 56, 56 + 1000, 32 + frame - 1] {
             add("a log of \(count) bytes", emptied, .like("an emptied log")) { $0["-wal"] = log.prefix(count) }
@@ -183,7 +183,7 @@ import TidemarkModel
             $0["-wal"] = garbage.prefix(32) + log.dropFirst(32)
         }
         add("a log of garbage", emptied, .like("an emptied log")) { $0["-wal"] = garbage }
-        // A log that grows. The index was not written yet.
+        // A log that grows while the index is not written yet.
         for cut in [1, StoreFormat.pageSize, frame - 1] {
             add("the last frame lacks \(cut) bytes", first, .like("one save in the log")) { $0["-wal"] = log.dropLast(cut) }
         }
@@ -214,7 +214,7 @@ import TidemarkModel
         let duration: Duration
     }
 
-    /// Runs a command on a state. What is in a place of its own is named alike in all outcomes.
+    /// Runs a command on a state. Names that differ from copy to copy are made equal in all outcomes.
     private func outcome(_ command: Command, _ state: State, token: String) async throws -> Outcome {
         let place = scratch[UUID().uuidString]
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -235,7 +235,7 @@ import TidemarkModel
             errors: result.errors.replacingOccurrences(of: place.path, with: "P"), duration: ContinuousClock.now - began)
     }
 
-    /// Does things some at a time, and returns what comes of them in order.
+    /// Does things, several at a time, and returns their results in order.
     private func concurrently<Input: Sendable, Output: Sendable>(
         _ inputs: [Input], _ body: @escaping @Sendable (Input) async throws -> Output
     ) async throws -> [Output] {
@@ -255,7 +255,7 @@ import TidemarkModel
         let state: State
     }
 
-    @Test func `each command does on each state what it does on whole files, or says that commits are lost`() async throws {
+    @Test func `each command does the same on each state as on whole files, or says that commits are lost`() async throws {
         let (token, made) = try await makeContainer()
         let states = Self.states(made)
         var random = Randomness("commands on opening states")
@@ -264,7 +264,7 @@ import TidemarkModel
             Self.commands.filter { _ in state.isAlwaysRun || runsAll || Int.random(in: 0..<8, using: &random) == 0 }
                 .map { Pair(command: $0, state: state) }
         }
-        // What changes the cloud goes by itself, and finds the cloud as it was.
+        // Commands that change the cloud run one by one, each on the cloud as it was.
         let inCloud = pairs.filter(\.command.usesCloud)
         let others = pairs.filter { !$0.command.usesCloud }
         try FileManager.default.copyItem(at: scratch["cloud"], to: scratch["cloud as it was"])
@@ -286,14 +286,14 @@ import TidemarkModel
             case .like(let name):
                 let wanted = try #require(whole["\(name) \(pair.command.arguments)"])
                 #expect(outcome.status == wanted.status, what)
-                // A file's size says of what state it is, and a rolled back transaction leaves a log.
+                // The size of a file shows its state, and a rolled back transaction leaves a log.
                 if pair.command.kind == .reads, !pair.command.arguments.contains("info"), !pair.command.arguments.contains("move")
                 {
                     #expect(outcome.output == wanted.output, what)
                 }
             case .lost:
                 switch pair.command.kind {
-                // An export is kept: who reads it later has to know that something is missing.
+                // An export may be read later, so it has to warn that something is missing.
                 case .reads where pair.command.arguments[0] == "export":
                     #expect(outcome.status == 65, what)
                     #expect(outcome.errors.contains("private.sqlite-wal is damaged after page"), what)
@@ -311,7 +311,7 @@ import TidemarkModel
         print(
             "\(pairs.count) of \(states.count * Self.commands.count) pairs; the longest: \(longest.0.command.arguments) on",
             "\(longest.0.state.name), \(longest.1.duration)")
-        // All that a command is asked for here is possible, or the state would not be tried with it.
+        // Each of these commands succeeds on an emptied log; a failure would compare nothing.
         for (pair, outcome) in all where pair.state.name == "an emptied log" {
             #expect(outcome.status == 0, "\(pair.command.arguments): \(outcome.status) \(outcome.errors)")
         }

@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 import TidemarkModel
 
-/// Goal: `tidemark permissions` tells people and programs what one may do, and changes nothing. Method: real processes, on stores whose
-/// shares are written in SQL, as a synchronisation leaves them; whole outputs compared.
+/// Goal: `tidemark permissions` shows people and programs what the user may do, and changes nothing. Method: real processes, on
+/// stores whose shares are written in SQL, as a synchronisation leaves them; whole outputs compared.
 @Suite(.timeLimit(.minutes(30))) struct PermissionsCommandTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -37,7 +37,7 @@ import TidemarkModel
         try await tool.run(["permissions", scratch.container.path] + arguments)
     }
 
-    @Test func `the table has roles, permissions and acceptance as people read them, and reasons whole`() async throws {
+    @Test func `the table has roles, permissions and acceptance in words, and whole reasons`() async throws {
         let result = try await run()
         #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
         #expect(
@@ -59,7 +59,7 @@ import TidemarkModel
                 """#)
     }
 
-    @Test func `JSON has an object a line, with the names that programs know`() async throws {
+    @Test func `JSON has one object per line, with the names that programs know`() async throws {
         let result = try await run("--as", "json")
         let lines = result.output.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count == 6 && lines.last == "")
@@ -74,7 +74,7 @@ import TidemarkModel
         #expect(objects.map { $0?["remedy"] as? String } == [nil, nil, nil, "askForReadWrite", "acceptInvitation"])
     }
 
-    @Test func `CSV is as RFC 4180 has it`() async throws {
+    @Test func `CSV output follows RFC 4180`() async throws {
         let result = try await run("--as", "csv", "--only", "shared")
         let expected = #"""
             type,record,scope,zone,shared,owner,role,permission,acceptance,edit,delete,share,reason
@@ -104,7 +104,7 @@ import TidemarkModel
         #expect(try await names("--only", "owned", "--type", "Destination") == ["own", "given"])
     }
 
-    @Test func `what is not there is told of after the rest`() async throws {
+    @Test func `records that do not exist are reported after the others`() async throws {
         let missing = try await run("own", "none", "nor this", "--as", "csv")
         #expect(missing.status == 66)
         #expect(missing.errors == "tidemark: there is no record 'none' and 1 more\n")
@@ -116,7 +116,7 @@ import TidemarkModel
         #expect(other.status == 66, "\(other.errors)")
     }
 
-    @Test func `nothing of the container is changed`() async throws {
+    @Test func `the command changes nothing in the container`() async throws {
         func state() throws -> [String: Data] {
             let files = try FileManager.default.subpathsOfDirectory(atPath: scratch.container.path)
             return files.reduce(into: [:]) { state, path in

@@ -16,7 +16,7 @@ import Testing
             lines: [#"{"id": "a", "caption": "0", "image": "1.png"}"#], .destination { $0.assetFields = ["image"] })
     }
 
-    @Test func `a picture is taken from wherever it lies`() async throws {
+    @Test func `a picture can be set from any path`() async throws {
         try scratch.write(Picture.png(2), to: "elsewhere/2.png")
         try FileManager.default.createSymbolicLink(at: scratch["link"], withDestinationURL: scratch["elsewhere"])
         let set = ["records", "set", container, "a"]
@@ -29,7 +29,7 @@ import Testing
         #expect(try await tool.run(set + ["image="]).output == "Destination a: changed\n")
     }
 
-    @Test func `a record's history is shown as far as it is asked for`() async throws {
+    @Test func `a record's history is shown up to the given limit`() async throws {
         for number in 1...4 { _ = try await tool.run(["records", "set", container, "a", "caption=\(number)"]) }
         let history = ["history", container, "--record", "a", "--json"]
         #expect(try (await tool.run(history).json()["changes"] as? [Any])?.count == 5)

@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: `tidemark records set` stores exactly the values that the command line says, makes what does not exist, and names field and remedy
-/// where a value is refused; then nothing is made. Method: real processes; what is stored is read as SQL values and as JSON.
+/// Goal: `tidemark records set` stores exactly the values of the command line, and makes what does not exist. If a value is
+/// refused it names field and remedy, and makes nothing. Method: real processes; stored values read as SQL values and as JSON.
 @Suite(.timeLimit(.minutes(30))) struct RecordsSetTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -36,7 +36,7 @@ import TidemarkStore
         try StoreReader(container: ContainerDirectory(openingAt: scratch["Notes.tidemark"])).types()
     }
 
-    @Test func `each type of field takes a text of its form, and its value is the one that an import stores`() async throws {
+    @Test func `each type of field accepts text of its form, and stores the value that an import stores`() async throws {
         let fields: [(text: String, value: FieldValue)] = [
             ("text=say \"=1+1\", 'twice'", .string("say \"=1+1\", 'twice'")), ("formula='=1+1", .string("'=1+1")),
             ("digits=007", .string("007")), ("count=-3", .int64(-3)), ("big:int=9007199254740993", .int64(9_007_199_254_740_993)),
@@ -69,7 +69,7 @@ import TidemarkStore
         let pairs = fields.map { field -> (name: String, text: String) in
             let equals = field.text.firstIndex(of: "=")!
             let text = String(field.text[field.text.index(after: equals)...])
-            // Before a formula, an import takes an apostrophe for the mark that an export has put there.
+            // An import removes an apostrophe before a formula, because an export puts it there; so the text gets another one.
             return (String(field.text.prefix { $0 != "=" && $0 != ":" }), text.hasPrefix("'=") ? "'" + text : text)
         }
         let header = (["_name"] + pairs.map(\.name)).joined(separator: ",")
@@ -78,7 +78,7 @@ import TidemarkStore
         #expect(again.output.contains("0 new, 0 updated, 1 unchanged"), "\(again.output)\(again.errors)")
     }
 
-    @Test func `assets are stored once, from paths alone and in lists, and those that a record holds can be named again`()
+    @Test func `assets are stored once, from single paths and lists, and assets that a record has can be named again`()
         async throws
     {
         for number in 1...2 { try scratch.write(Picture.png(number), to: "in/\(number).png") }
@@ -114,7 +114,7 @@ import TidemarkStore
         ("none=", "Note has no field 'none' that could be cleared; it has text, count"),
         ("Count=1", "by the case of letters only"),
     ])
-    func `a wrong value is refused with its field and what helps, and nothing is made`(
+    func `a wrong value is refused with its field and the remedy, and nothing is made`(
         _ assignment: String, _ message: String
     ) async throws {
         try await set(
@@ -132,7 +132,7 @@ import TidemarkStore
         #expect(try await tool.run(["history", notes, "--json"]).output == before.2)
     }
 
-    @Test func `what is refused makes no container, also where only the store can refuse it`() async throws {
+    @Test func `a refused command makes no container, even if only the store can refuse it`() async throws {
         try scratch.write("x", to: "in/x")
         let refusals = [
             (["", "--type", "Note", "text=x"], "name"),
@@ -150,7 +150,7 @@ import TidemarkStore
         #expect(missing.status == 66 && missing.errors.contains("give its --type"))
     }
 
-    @Test func `records that agree in a unique key become one, and the command says under which name`() async throws {
+    @Test func `records with equal unique keys become one, and the command prints its name`() async throws {
         struct Tag: Tidemark.Record {
             static let uniqueKeys = [UniqueKey("word")]
             var id: String
@@ -171,7 +171,7 @@ import TidemarkStore
         #expect(try await set("z", "--type", "Tag", "word=sound").output == "Tag z: made\n")
     }
 
-    @Test func `an edit through the command is one transaction, which a program with the container open hears of`() async throws {
+    @Test func `an edit by the command is one transaction, and a program with the container open hears of it`() async throws {
         let container = try PersistentContainer(
             directory: ContainerDirectory(openingOrCreatingAt: scratch["Notes.tidemark"]), author: "test")
         let token = try container.historyToken()
@@ -184,7 +184,7 @@ import TidemarkStore
         #expect(try container.historyToken() == change.token)
     }
 
-    @Test func `in production the schema is fixed, and the message says it`() async throws {
+    @Test func `in production the schema is fixed, and the message says so`() async throws {
         try scratch.write(#"{"types": [{"name": "Note", "fields": [{"name": "text", "type": "string"}]}]}"#, to: "schema.json")
         try scratch.write("_name,text\na,x\n", to: "a.csv")
         let imported = try await tool.run([

@@ -5,7 +5,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: the commands of `tidemark schema` change what they say, and refuse the rest with what helps. Method: real processes.
+/// Goal: the commands of `tidemark schema` do what they say, and refuse the rest with a remedy. Method: real processes.
 @Suite(.timeLimit(.minutes(30))) struct SchemaCommandTests {
     private let tool: Tool
     private let scratch: Scratch
@@ -71,14 +71,14 @@ import TidemarkStore
         let compact = try await run("schema show c.tidemark --json")
         #expect(compact.output.count { $0 == "\n" } == 1)
         #expect(compact.output.contains(#""uniqueKeys": [["code"]]"#))
-        // What is shown is read by an import as well.
+        // The output of `schema show` can be given to an import.
         try scratch.write(compact.output, to: "compact.json")
         try scratch.write("id,code,rating\nb,7,3\n", to: "p.csv")
         try await run("import p.csv --into d.tidemark --type Place --id id --schema compact.json")
         #expect(try await run("schema diff d.tidemark compact.json").output == "no differences\n")
     }
 
-    @Test func `relationships and indexes of fields that are there are compared and applied`() async throws {
+    @Test func `relationships and indexes of existing fields are compared and applied`() async throws {
         try await run("records set c.tidemark t1 --type Trip title=North")
         try await run("records set c.tidemark s1 --type Stop trip:reference=t1 title=Senja")
         func file(_ trip: String, _ indexes: String) throws {
@@ -116,7 +116,7 @@ import TidemarkStore
         (#""uniqueKeys": ["t"]"#, "types[0].uniqueKeys[0]: an array is needed here"),
         (#""nameField": 5"#, "types[0].nameField: a text is needed here"),
     ])
-    func `a value of another shape in a schema file is refused with its place and what it has to be`(
+    func `a schema file with a value of a wrong shape is refused with the place and the right shape`(
         part: String, message: String
     ) async throws {
         try scratch.write(
@@ -126,7 +126,7 @@ import TidemarkStore
         #expect(refused.contains(message), "\(refused)")
     }
 
-    @Test func `a relationship to a type that is nowhere is told, and a language that is none is refused`() async throws {
+    @Test func `a relationship to an unknown type is reported, and an unknown language is refused`() async throws {
         try scratch.write(
             #"""
             {"types": [{"name": "Trip", "fields": []}, {"name": "Stop", "fields":
@@ -142,7 +142,7 @@ import TidemarkStore
         #expect(refused.errors.contains("'xx' is no language of ISO 639; write a tag such as de or en-GB"), "\(refused.errors)")
     }
 
-    @Test func `a deletion names what goes with the record, also in a dry run`() async throws {
+    @Test func `a deletion lists the records that are deleted with it, also in a dry run`() async throws {
         try scratch.write(
             #"""
             {"types": [{"name": "Trip", "fields": []}, {"name": "Stop", "fields":
@@ -190,7 +190,7 @@ import TidemarkStore
         #expect(try await run("schema show c.tidemark --json").output == "{\"types\": []}\n")
     }
 
-    @Test func `values that do not convert are listed with their records, and nothing is done`() async throws {
+    @Test func `values that do not convert are listed with their records, and nothing is changed`() async throws {
         try scratch.write("id,height\n1,twelve\n2,3\n3,x\n", to: "p.csv")
         try await run("import p.csv --into c.tidemark --type Place --id id")
         let refused = try await run("schema retype c.tidemark --type Place height int64", expecting: 65)
@@ -270,7 +270,7 @@ import TidemarkStore
             #expect(refused.status == 65, "\(refused)")
             #expect(try await run("schema show c.tidemark").output == before)
         }
-        // With a source that can't be read, too.
+        // The same holds if the source can't be read.
         try await run("import none.csv --into c.tidemark --type Order --id id --schema schema.json", expecting: 66)
         #expect(try await run("schema show c.tidemark").output == before)
         try scratch.write("id,total\n1,5\n2,6\n", to: "orders.csv")
@@ -284,21 +284,21 @@ import TidemarkStore
         #expect(try await run("verify c.tidemark --json").json()["ok"] as? Bool == true)
     }
 
-    @Test func `a field that gets another name before all of the cloud is here is noted`() async throws {
+    @Test func `renaming a field before all records of the cloud are here prints a note`() async throws {
         try await run("records set c.tidemark a --type Place height:int=4")
         try await run("account sign-in c.tidemark --email anna@example.org --create --cloud", scratch["cloud"].path)
         let early = try await run("schema retype c.tidemark --type Place height double --name altitude --dry-run")
         let missing = "note: not all records of the cloud are here yet; the others keep their values of 'height' in the cloud"
         #expect(early.errors.hasPrefix(missing), "\(early.errors)")
         #expect(early.errors.contains("run `tidemark sync \(scratch["c.tidemark"].path)` first\n"), "\(early.errors)")
-        // Of the same name, a record that comes later is deferred, and 'status' names it.
+        // A field that keeps its name needs no note: a record that comes later is deferred, and 'status' names it.
         #expect(try await run("schema retype c.tidemark --type Place height double --dry-run").errors == "")
         try await run("sync c.tidemark")
         let late = try await run("schema retype c.tidemark --type Place height double --name altitude")
         #expect(late.errors == "" && late.output == "changed height of Place to altitude, double; records: 1\n", "\(late)")
     }
 
-    @Test func `a container becomes a production one by a command`() async throws {
+    @Test func `a command makes a container a production container`() async throws {
         try await run("records set c.tidemark a --type Place caption=Senja")
         #expect(try await run("store environment c.tidemark").output == "development\n")
         let cloud = scratch["cloud"].path

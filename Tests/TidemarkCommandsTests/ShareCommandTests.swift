@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 import TidemarkModel
 
-/// Goal: people share records by the tool, and after each step every store, and every report of what one may do, is as it is to be.
-/// Method: the tool as separate processes, a container for each person, over one cloud.
+/// Goal: people share records with the tool, and after each step every store and every permission report is right. Method: the
+/// tool as separate processes, a container for each person, over one cloud.
 @Suite(.timeLimit(.minutes(30))) struct ShareCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -46,10 +46,10 @@ import TidemarkModel
         try await run("sync", path(name))
     }
 
-    /// All records of a store, a line each, whatever the field of the name is called.
+    /// All records of a store, one line each, whichever field has the name.
     private func records(_ name: String, _ scope: String) async throws -> [String] {
         let types = try await tool.run(["records", "list", path(name), "--type", "Destination", "--scope", scope, "--json"])
-        // A store into which nothing has come knows no types.
+        // A store without fetched records knows no types.
         guard types.status == 0 else { return [] }
         let all = try JSONSerialization.jsonObject(with: Data(types.output.utf8)) as? [[String: Any]] ?? []
         return all.map { record in
@@ -58,7 +58,7 @@ import TidemarkModel
         }.sorted()
     }
 
-    /// What one may do with each record: shared, role, permission, edit, delete, share.
+    /// The row of each record in the report: shared, role, permission, edit, delete, share.
     private func report(_ name: String) async throws -> [String: String] {
         let lines = try await run("permissions", path(name), "--as", "json").output.split(separator: "\n")
         var report: [String: String] = [:]
@@ -96,7 +96,7 @@ import TidemarkModel
     private static let writes = "shared Private User Read-Write shared yes yes no"
     private static let reads = "shared Private User Read-Only shared no no no"
 
-    @Test func `a record that is set goes to its owner, in a share of somebody else's, too`() async throws {
+    @Test func `a record that is set goes where its owning record is, also in another user's share`() async throws {
         try await signIn("ada", "ben", "eve")
         let schema = try scratch.write(
             #"""
@@ -123,14 +123,14 @@ import TidemarkModel
         #expect(refused.status != 0 && refused.errors.contains("its owner Trip t1 is in the shared store"), "\(refused.errors)")
     }
 
-    @Test func `a journal is shared, accepted, edited by several, taken back, left and kept`() async throws {
+    @Test func `a journal is shared, accepted, edited by several people, refused, left and stopped`() async throws {
         try await signIn("ada", "ben", "ida")
         try await makeJournal("ada")
         let (senja, others) = try await (records("ada", "private")[1], [records("ada", "private")[0]])
         let alone = "private Owner Read-Write - yes yes yes"
         #expect(try await report("ada") == ["senja": alone, "geysir": alone])
 
-        // Create: nothing is different here but that it is shared.
+        // Create: the records are the same, but shared.
         let created = try await run("share", "create", path("ada"), "senja")
         #expect(created.output.contains("shared Destination senja as \"Senja\""))
         #expect(try await records("ada", "private") == others + [senja])
@@ -176,7 +176,7 @@ import TidemarkModel
         for name in ["ben", "ida"] { #expect(try await records(name, "shared") == [edited]) }
         #expect(try await records("ada", "private") == others + [edited])
 
-        // Who may only read is told so before anything is written.
+        // A person who may only read is refused before anything is written.
         for arguments in [["set", path("ida"), "senja", "caption=Ida was here"], ["delete", path("ida"), "senja"]] {
             let denied = try await tool.run(["records"] + arguments)
             #expect(denied.status == 77)
@@ -186,7 +186,7 @@ import TidemarkModel
         let sharing = try await run("share", "invite", path("ida"), "senja", "eve@example.org", expecting: 77)
         #expect(sharing.errors.contains("ask the owner or an administrator to do it"))
 
-        // Given more, she may write.
+        // With the permission to write she can edit.
         try await run("share", "set", path("ada"), "senja", "ida@example.org", "--permission", "read-write")
         try await run("sync", path("ida"))
         #expect(try await report("ida") == ["senja": Self.writes])
@@ -196,7 +196,7 @@ import TidemarkModel
         #expect(try await records("ada", "private") == others + [ofIda])
         #expect(try await records("ben", "shared") == [ofIda])
 
-        // Taken back while somebody edits: the cloud refuses it, and it is not lost.
+        // The permission ends while Ben edits: the cloud refuses his edit, and the tool keeps it.
         try await run("records", "set", path("ben"), "senja", "caption=Too late")
         try await run("share", "set", path("ada"), "senja", "Ben Berg", "--permission", "read-only")
         try await run("sync", path("ben"))
@@ -211,7 +211,7 @@ import TidemarkModel
         #expect(try await refused("ben").isEmpty)
         try await run("records", "set", path("ben"), "senja", "caption=Again", expecting: 77)
 
-        // Removed while somebody edits: the copy goes.
+        // Ida is removed while she edits: her copy goes.
         try await run("records", "set", path("ida"), "senja", "caption=Also too late")
         try await run("share", "remove", path("ada"), "senja", "Ida Berg")
         try await run("sync", path("ida"))
@@ -222,7 +222,7 @@ import TidemarkModel
         #expect(try await participants("ada").contains("Ida Berg, Removed, Private User, Read-Write"))
         try await run("share", "accept", path("ida"), toIda, expecting: 66)
 
-        // Left: the participant's copy goes, the owner's stays.
+        // Ben leaves: his copy goes, the owner's stays.
         let ownEnd = try await run("share", "stop", path("ben"), "senja", expecting: 77)
         #expect(ownEnd.errors.contains("only the owner may share, or stop it"))
         try await run("share", "leave", path("ben"), "senja")
@@ -232,7 +232,7 @@ import TidemarkModel
         #expect(try await records("ada", "private") == others + [ofIda])
         #expect(try await participants("ada").contains("Ben Berg, Removed, Private User, Read-Only"))
 
-        // Stopped: the records stay with the owner, and go everywhere else.
+        // Sharing stops: the owner keeps the records, and all others lose them.
         try await run("share", "accept", path("ben"), try await invite("ben@example.org", from: "ada"))
         #expect(try await records("ben", "shared") == [ofIda])
         #expect(try await report("ben") == ["senja": Self.writes])
@@ -245,7 +245,7 @@ import TidemarkModel
         #expect(try await records("ben", "shared") == [])
         #expect(try await report("ben") == [:])
 
-        // A second device of the owner has the same, and nobody's container is damaged.
+        // A second device of the owner has the same records, and no container is damaged.
         try await run(
             "account", "sign-in", path("phone"), "--cloud", scratch["cloud"].path, "--email", "ada@example.org")
         try await run("sync", path("phone"))
@@ -256,7 +256,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a participant adds records to what is shared, and the owner gets them`() async throws {
+    @Test func `a participant adds records to a share, and the owner gets them`() async throws {
         try await signIn("ada", "ben")
         try await makeJournal("ada")
         try await run("share", "create", path("ada"), "--type", "Destination", "senja", "--title", "Our Senja")
@@ -279,7 +279,7 @@ import TidemarkModel
         #expect(try await run("records", "get", path("ada"), "hamn", expecting: 66).errors.contains("there is no record 'hamn'"))
     }
 
-    @Test func `a link is for its person, until it is revoked, and an open one for all where the share is public`() async throws {
+    @Test func `a link works for its person until it is revoked, and an open one for all if the share is public`() async throws {
         try await signIn("ada", "ben", "ida")
         try await makeJournal("ada")
         try await run("share", "create", path("ada"), "senja")
@@ -319,7 +319,7 @@ import TidemarkModel
         #expect(try await records("ida", "shared") == [])
     }
 
-    @Test func `a share is found by a record, its zone, its number and its title, where only one is meant`() async throws {
+    @Test func `a share is found by a record, its zone, its number or its title, if only one fits`() async throws {
         try await signIn("ada")
         try await makeJournal("ada")
         try await run("share", "create", path("ada"), "Destination/senja", "--title", "Twice", "--no-sync")
@@ -340,7 +340,7 @@ import TidemarkModel
         try await run("share", "create", path("ada"), "senja", "--to", "geysir", expecting: 73)
     }
 
-    @Test func `what can't be is told with what helps`() async throws {
+    @Test func `impossible requests are refused with a remedy`() async throws {
         try await signIn("ada")
         try await makeJournal("ada")
         #expect(
@@ -366,7 +366,7 @@ import TidemarkModel
         #expect(try await run("share", "stop", path("ada"), "senja", expecting: 69).errors.contains("134400"))
     }
 
-    @Test func `where another process synchronises the container, that one sends what was shared`() async throws {
+    @Test func `if another process synchronises the container, that process sends the share`() async throws {
         try await signIn("ada", "ben")
         try await makeJournal("ada")
         let watching = try tool.start(["sync", path("ada"), "--watch", "--json"])
@@ -385,21 +385,21 @@ import TidemarkModel
         await watching.kill()
     }
 
-    @Test func `equal names, other stores and what is shared no more are told apart`() async throws {
+    @Test func `records with equal names in two stores are told apart, and an ended share is reported`() async throws {
         try await signIn("ada", "ben")
         try await makeJournal("ada")
         try await run("records", "set", path("ada"), "beach", "--type", "Destination", "caption=Beach")
         let preview = try await run("share", "create", path("ada"), "senja", "beach", "--dry-run")
         #expect(preview.output == "would be shared: 2 records\n  Destination senja\n  Destination beach\n")
         try await run("share", "create", path("ada"), "senja")
-        // What joins a share says so.
+        // A record that is to join a share needs a command that says so.
         let joining = try await run("share", "create", path("ada"), "senja", "beach", expecting: 73)
         #expect(joining.errors.contains("say that it is to be added"))
         try await run("share", "create", path("ada"), "beach", "--to", "senja")
         let link = try await invite("ben@example.org", from: "ada")
         try await run("share", "accept", path("ben"), " \(link)\n")
 
-        // One's own of the same name.
+        // Ben has a record of his own with the same name.
         let schema = try await run("records", "set", path("ben"), "own", "--type", "Destination", "caption=x", expecting: 64)
         #expect(schema.errors.contains("name the --share"))
         try scratch.writeLines([#"{"id":"senja","caption":"Bens own"}"#], to: "own.jsonl")
@@ -416,12 +416,12 @@ import TidemarkModel
         try await run("sync", path("ben"))
         #expect(try await run("verify", path("ben")).output == "Verified 3 records and 1 asset: no problem.\n")
 
-        // Damage in either store.
+        // Damage is reported for either store.
         try SharedPlaces(scratch["ben.tidemark"], .shared).run("UPDATE Destination SET caption = 'x' WHERE _id = 1")
         let verified = try await run("verify", path("ben"), expecting: 1)
         #expect(verified.output.contains("the shared store: the values of Destination"))
 
-        // Who takes part leaves, and does not decline; what has ended is told.
+        // A participant can't decline, but leaves; an ended share is reported once.
         let declining = try await run("share", "decline", path("ben"), link, expecting: 64)
         #expect(declining.errors.contains("leave the share"))
         try await run("share", "remove", path("ada"), "senja", "ben@example.org")
@@ -430,7 +430,7 @@ import TidemarkModel
         #expect(try await !run("sync", path("ben")).output.contains("not shared"))
     }
 
-    @Test func `a link alone finds the container that can follow it`() async throws {
+    @Test func `a link alone finds the container that can accept it`() async throws {
         try await signIn("ada")
         try await makeJournal("ada")
         try await run("share", "create", path("ada"), "senja")
@@ -448,7 +448,7 @@ import TidemarkModel
         let nowhere = try await accept(link)
         #expect(nowhere.status == 66 && nowhere.errors.contains("--into"), "\(nowhere.errors)")
 
-        // Without an account it is not meant.
+        // A container without an account is not chosen.
         try await run("records", "set", folder.appendingPathComponent("Own.tidemark").path, "a", "--type", "Note", "text=x")
         try scratch.write("{", to: "ben/Broken.tidemark/container.json")
         #expect(try await accept(link).errors.contains("Broken.tidemark can't be read"))

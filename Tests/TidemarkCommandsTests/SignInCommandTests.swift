@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: a mistyped place or address makes nothing, and a sign-in that fails leaves nothing. Method: the tool in an empty folder, and what
-/// is in that afterwards.
+/// Goal: a mistyped path or address makes nothing, and a sign-in that fails leaves nothing behind. Method: the tool in an empty
+/// folder, and the files in it afterwards.
 @Suite(.timeLimit(.minutes(30))) struct SignInCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -27,7 +27,7 @@ import Testing
     /// Everything below the folder, by path.
     private func files() throws -> [String] { try FileManager.default.subpathsOfDirectory(atPath: scratch.url.path).sorted() }
 
-    @Test func `a cloud is made only when that is said, and then found without`() async throws {
+    @Test func `a cloud is made only on request, and found later without it`() async throws {
         let refused = try await signIn(expecting: 66)
         #expect(refused.errors.contains("there is no cloud at \(scratch["cloud"].path)"))
         #expect(refused.errors.contains("--create"))
@@ -37,7 +37,7 @@ import Testing
         try await signIn("b", "--create", expecting: 0)
     }
 
-    @Test func `an account is made only when that is said`() async throws {
+    @Test func `an account is made only on request`() async throws {
         try await signIn("a", "--create", expecting: 0)
         let before = try files()
         let refused = try await signIn("b", email: "ana@example.org", expecting: 66)
@@ -46,7 +46,7 @@ import Testing
         try await signIn("b", email: "ana@example.org", "--create", expecting: 0)
     }
 
-    @Test func `names that can't be make nothing`() async throws {
+    @Test func `invalid names make nothing`() async throws {
         #expect(try await signIn(email: "anna", "--create", expecting: 64).errors.contains("no address of an account"))
         #expect(
             try await signIn("a", "--create", "--container", "../up", expecting: 64).errors.contains("can't identify a container")
@@ -54,27 +54,27 @@ import Testing
         #expect(try files() == [])
     }
 
-    @Test func `a folder with other files is no place for a cloud`() async throws {
+    @Test func `a cloud is not made in a folder with other files`() async throws {
         try scratch.write("mine", to: "cloud/file")
         let refused = try await signIn("a", "--create", expecting: 73)
         #expect(refused.errors.contains("holds other files"))
         #expect(try files() == ["cloud", "cloud/file"])
     }
 
-    @Test func `a cloud that can't be made leaves no container`() async throws {
+    @Test func `no container is left if its cloud can't be made`() async throws {
         try scratch.write("mine", to: "file")
         let refused = try await signIn("a", cloud: "file/cloud", "--create", expecting: 73)
         #expect(refused.errors.contains("cannot make a cloud at \(scratch["file/cloud"].path)"))
         #expect(try files() == ["file"])
     }
 
-    @Test func `a container that can't be made leaves no cloud and no account`() async throws {
+    @Test func `no cloud and no account are left if the container can't be made`() async throws {
         try scratch.write("mine", to: "a.tidemark/file")
         try await signIn("a", "--create", expecting: 73)
         #expect(try files() == ["a.tidemark", "a.tidemark/file"])
     }
 
-    @Test func `somebody signs in while the switch is off, and is told what that means`() async throws {
+    @Test func `a sign-in with sync switched off succeeds, and the tool says what that means`() async throws {
         try await signIn("a", "--create", expecting: 0)
         let off = try await tool.run(["account", "set", scratch["a.tidemark"].path, "--app", "off"])
         #expect(off.status == 0)

@@ -23,7 +23,7 @@ import Testing
         #expect(result.status == 0, "\(result.errors)")
     }
 
-    @Test func `locate shows candidates in order and what it has skipped`() async throws {
+    @Test func `locate shows the candidates in order, and those that it skipped`() async throws {
         for path in ["tree/local/store", "tree/store", "data/tidemark"] {
             try await importJournal(into: "\(path)/Journal.tidemark")
         }
@@ -55,7 +55,7 @@ import Testing
         #expect(object["complete"] as? Bool == true)
     }
 
-    @Test func `locate exits with 66 where there is none, 64 for names that can't be, 77 for folders not to be trusted`()
+    @Test func `locate exits with 66 if there is none, 64 for invalid names, 77 for folders that are not to be trusted`()
         async throws
     {
         let none = try await run("locate", "Journal")
@@ -79,7 +79,7 @@ import Testing
         #expect(refused.errors.hasPrefix("tidemark: others may write to \(scratch[group].path). "))
     }
 
-    @Test func `info tells what is in a container`() async throws {
+    @Test func `info shows the contents of a container`() async throws {
         try await importJournal(into: "Journal.tidemark")
         let path = scratch["Journal.tidemark"].path
         let object = try await run("info", path, "--json").json()
@@ -100,7 +100,7 @@ import Testing
         #expect(try await run("info", scratch.url.path).status == 73)
     }
 
-    @Test func `help finds the subcommands`() async throws {
+    @Test func `help shows the subcommands`() async throws {
         let locate = try await tool.run(["help", "store", "locate"])
         #expect(locate.output.contains("USAGE: tidemark store locate <name>"))
         #expect(try await tool.run(["help", "store"]).output.contains("SUBCOMMANDS:"))

@@ -19,7 +19,7 @@ import Testing
             lines: [#"{"id": "a", "image": "1.png"}"#, #"{"id": "b"}"#], .destination { $0.assetFields = ["image"] })
     }
 
-    @Test func `a dry run shows the plan, and a reason against it is an error`() async throws {
+    @Test func `a dry run of a move shows the plan, and an obstacle is an error`() async throws {
         let plan = try await tool.run(["store", "move", container, target, "--dry-run"])
         #expect(plan.status == 0, "\(plan.errors)")
         #expect(plan.output.hasPrefix("Would move \(container) to \(target):\n  private.sqlite  "))
@@ -40,7 +40,7 @@ import Testing
         #expect(moved.errors.hasPrefix("tidemark: \(target) holds other files, letter.txt among them"))
     }
 
-    @Test func `moving tells what it did, and the old place says where the container is`() async throws {
+    @Test func `a move says what it did, and the old place says where the container is`() async throws {
         let moved = try await tool.run(["store", "move", container, target])
         #expect(moved.status == 0, "\(moved.errors)")
         #expect(moved.output.hasPrefix("Moved 1 store and 1 asset, "))
@@ -59,7 +59,7 @@ import Testing
             elsewhere.errors == "tidemark: the container has moved from \(container) to \(target), not to \(target)2\n")
     }
 
-    @Test func `old files are kept, gone back to and deleted on demand, without saying the target again`() async throws {
+    @Test func `old files are kept, restored and deleted on request, without naming the target again`() async throws {
         let kept = try await tool.run(["store", "move", container, target, "--keep-source"])
         #expect(kept.output.hasSuffix(". The old files are kept; --finish deletes them, --rollback goes back to them.\n"))
         let back = try await tool.run(["store", "move", container, "--rollback", "--json"])
@@ -81,7 +81,7 @@ import Testing
         ["store", "backup", "CONTAINER"], ["store", "restore", "CONTAINER", ""], ["store", "nonsense"],
     ]
 
-    @Test(arguments: wrong) func `wrong usage is told as such`(arguments: [String]) async throws {
+    @Test(arguments: wrong) func `wrong usage is reported as such`(arguments: [String]) async throws {
         let result = try await tool.run(arguments.map { ["CONTAINER": container, "TARGET": target][$0] ?? $0 })
         #expect(result.status == 64)
         #expect(result.errors.hasPrefix("tidemark: "))
@@ -105,7 +105,7 @@ import Testing
         let object = try await tool.run(["store", "restore", backup, target, "--json"]).json()
         #expect(object["records"] as? Int == 2 && object["hasReplaced"] as? Bool == false)
         for place in [container, target, backup] { #expect(try await tool.run(["verify", place]).status == 0) }
-        // Where a container has moved away from, it is restored only if it is lost where it went.
+        // A moved container is restored at its old place only if it is lost at the new one.
         #expect(try await tool.run(["store", "move", container, "\(target)2"]).status == 0)
         #expect(try await tool.run(["store", "restore", backup, container, "--replace"]).status == 66)
         try FileManager.default.removeItem(atPath: "\(target)2")

@@ -2,7 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: a person synchronises containers by the tool, and is told what is amiss. Method: the tool as separate processes, over one cloud.
+/// Goal: a person synchronises containers with the tool, and learns what is wrong. Method: the tool as separate processes, over
+/// one cloud.
 @Suite(.timeLimit(.minutes(30))) struct SyncCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -39,7 +40,7 @@ import Testing
         return records.map { "\($0["id"] ?? $0["_name"] ?? "") \($0["caption"] ?? "")" }.sorted()
     }
 
-    @Test func `two containers are synchronised, and status, events and conflicts tell of it`() async throws {
+    @Test func `two containers are synchronised, and status, events and conflicts say so`() async throws {
         try await signIn("a", "b")
         try await set("a", "senja", "caption=Senja")
         let waiting = try await run("status", path("a"), "--record", "senja")
@@ -69,7 +70,7 @@ import Testing
         #expect(try await run("verify", path("a")).output.contains("no problem"))
     }
 
-    @Test func `status answers whether all is in sync, and sync fetches everything again on request`() async throws {
+    @Test func `status says whether all is in sync, and sync fetches everything again on request`() async throws {
         try await signIn("a", "b")
         try await set("a", "senja", "caption=Senja")
         let waiting = try await run("status", path("a"), "--check", expecting: 75)
@@ -84,7 +85,7 @@ import Testing
         try await run("sync", path("b"), "--refetch", "--dry-run", expecting: 64)
     }
 
-    @Test func `statements are traced to standard error where TIDEMARK_LOG says so`() async throws {
+    @Test func `TIDEMARK_LOG makes the tool trace statements to standard error`() async throws {
         try await set("a", "senja", "caption=Senja")
         let arguments = ["records", "list", path("a"), "--type", "Destination", "--json"]
         let traced = try await tool.run(arguments, environment: ["TIDEMARK_LOG": "error,sql"])
@@ -94,7 +95,7 @@ import Testing
         #expect(plain.output == traced.output)
     }
 
-    @Test func `without an account, or with it switched off, nothing goes and the exit code says so`() async throws {
+    @Test func `without an account, or with sync switched off, nothing is sent and the exit code says so`() async throws {
         try await set("a", "senja", "caption=Senja")
         let none = try await run("sync", path("a"), expecting: 69)
         #expect(none.errors.contains("134400"))
@@ -107,7 +108,7 @@ import Testing
         #expect(status.output.contains("noAccount"))
         #expect(status.output.contains("134405"))
         #expect(status.output.contains("134400"))
-        // Of one record, too, it is said why it is still here.
+        // The status of a single record gives the reason, too.
         let why = try await run("status", path("a"), "--record", "senja").output
         #expect(
             why.contains("queued since") && why.contains("nothing is sent: 134405") && why.contains("switched off"),
@@ -118,7 +119,7 @@ import Testing
         #expect(try await run("status", path("a"), "--json").json()["lastFailure"] == nil)
     }
 
-    @Test func `what is refused is told with its reason, and the exit code is 75`() async throws {
+    @Test func `a refused record is reported with its reason, and the exit code is 75`() async throws {
         try await signIn("a")
         try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "x", count: 2_000_000))"}"#], to: "large.jsonl")
         try await run(
@@ -132,7 +133,7 @@ import Testing
         #expect(status.output.contains("tried again when it is changed"))
     }
 
-    @Test func `an account that signs out leaves nothing behind, and gets back what it had`() async throws {
+    @Test func `an account that signs out leaves no records, and gets back its unsent ones`() async throws {
         try await signIn("a")
         try await set("a", "senja", "caption=Senja")
         try await run("sync", path("a"))
@@ -158,7 +159,7 @@ import Testing
         #expect(try await run("quarantine", "list", path("a")).output.isEmpty)
     }
 
-    @Test func `an import goes to the cloud as it comes in`() async throws {
+    @Test func `an import sends records to the cloud as it reads them`() async throws {
         try await signIn("a", "b")
         try scratch.writeLines((0..<2000).map { #"{"id":"r\#($0)","caption":"\#($0)"}"# }, to: "records.jsonl")
         let report = try await run(
@@ -171,11 +172,11 @@ import Testing
         #expect(try await captions("a") == captions("b"))
     }
 
-    @Test func `what an import has read is sent while it waits for more`() async throws {
+    @Test func `an import sends records that it has read while it waits for more`() async throws {
         try await signIn("a", "b")
         let pipe = scratch["pipe"]
         try #require(mkfifo(pipe.path, 0o600) == 0)
-        // For reading, too, so that neither end waits for the other to be opened.
+        // Opened for reading, too, so that neither end waits for the other one to be opened.
         let descriptor = open(pipe.path, O_RDWR | O_CLOEXEC)
         let input = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         func write(_ numbers: Range<Int>) throws {
@@ -204,7 +205,7 @@ import Testing
         #expect(try await captions("a") == captions("b"))
     }
 
-    @Test func `conflicts that were left are told beforehand, and resolved by a sync that names a policy`() async throws {
+    @Test func `open conflicts are reported beforehand, and resolved by a sync with a merge policy`() async throws {
         try await signIn("a", "b")
         try await set("a", "senja", "caption=Senja")
         for name in ["a", "b"] { try await run("sync", path(name)) }
@@ -234,7 +235,7 @@ import Testing
         #expect(try await captions("a") == ["senja of B"])
     }
 
-    @Test func `a sync that goes on tells what comes and goes, and what is refused, once`() async throws {
+    @Test func `a continuous sync prints what it sends, fetches and has refused, each once`() async throws {
         try await signIn("a")
         let watching = try tool.start(["sync", path("a"), "--watch", "--json"])
         #expect(await watching.line()?.contains(#""type":"setup""#) == true)
@@ -251,7 +252,7 @@ import Testing
             #expect(sent?.contains(#""type":"export""#) == true, "\(sent ?? "")")
             #expect(sent?.contains(#""records":1,"#) == true)
         }
-        // The same record, changed: that it is refused again is new.
+        // The same record is changed, so it is reported again that it is refused.
         try scratch.writeLines([#"{"id":"large","caption":"\#(String(repeating: "y", count: 2_000_000))"}"#], to: "large.jsonl")
         try await run(
             "import", scratch["large.jsonl"].path, "--into", path("a"), "--type", "Destination", "--id", "id", "--plain-ids")
@@ -259,12 +260,12 @@ import Testing
         #expect(await watching.kill() == [])
     }
 
-    @Test func `a cloud that may not be written to is named, with what helps`() async throws {
+    @Test func `a cloud that can't be written to is named, with the remedy`() async throws {
         try await signIn("a")
         let cloud = scratch["cloud"]
         let isRoot = geteuid() == 0
         if isRoot {
-            // Not every root may mount.
+            // Not every root process may mount.
             guard try ChildProcess.run("/bin/mount", ["--bind", cloud.path, cloud.path]) == 0 else { return }
             guard try ChildProcess.run("/bin/mount", ["-o", "remount,bind,ro", cloud.path]) == 0 else {
                 _ = try ChildProcess.run("/bin/umount", ["-l", cloud.path])
@@ -282,7 +283,7 @@ import Testing
     }
 
     @Test(arguments: [["events"], ["status"], ["conflicts", "list"], ["history"], ["records", "list"]])
-    func `a limit below 0 is told as such`(_ command: [String]) async throws {
+    func `a limit below 0 is refused`(_ command: [String]) async throws {
         let type = command[0] == "records" ? ["--type", "Destination"] : []
         let result = try await tool.run(command + [path("a")] + type + ["--limit", "-1"])
         #expect(result.status == 64)
@@ -297,13 +298,11 @@ import Testing
         #expect(try await run("account", "status", path("a")).output.contains("no limit"))
     }
 
-    @Test func `while one process synchronises a container another is told 134410, and what changes comes over at once`()
-        async throws
-    {
+    @Test func `a second process that synchronises a container gets error 134410, and changes come over at once`() async throws {
         try await signIn("a", "b")
         let watching = ["a", "b"].map { name in Result { try tool.start(["sync", path(name), "--watch", "--json"]) } }
         let (a, b) = (try watching[0].get(), try watching[1].get())
-        // Both have set up.
+        // Both processes have set up.
         #expect(await a.line()?.contains(#""type":"setup""#) == true)
         #expect(await b.line()?.contains(#""type":"setup""#) == true)
         let second = try await run("sync", path("a"), expecting: 75)

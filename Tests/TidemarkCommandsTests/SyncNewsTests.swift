@@ -6,8 +6,8 @@ import TidemarkStore
 
 @testable import TidemarkCommands
 
-/// Goal: who watches a synchronisation is told once what is amiss and once that it is over, whichever stores it is about. Method: events as
-/// they come, and which of them are told.
+/// Goal: a person who watches a synchronisation is told once of each problem, and once that it is over, whichever stores it
+/// concerns. Method: events in an order as they occur, and which of them are shown.
 @Suite(.timeLimit(.minutes(30))) struct SyncNewsTests {
     private let own = UUID()
     private let others = UUID()
@@ -23,19 +23,19 @@ import TidemarkStore
     private let away = ContainerEvent.Failure(code: SyncErrorCode.other, reason: "it can't be reached", isPassing: true)
     private let ended = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "the session has ended")
 
-    @Test func `that a server is away is told once, and once that it is back`() {
+    @Test func `an unreachable server is shown once, and once that it is reachable again`() {
         var news = SyncNews()
         let told = [
             event(.setup, own), event(.setup, others), event(.import, own, away), event(.import, others, away),
             event(.import, own, away), event(.import, others), event(.import, own), event(.import, own),
         ].map { news.tells($0) }
         #expect(told == [true, false, true, false, false, false, true, false])
-        // The next time it is news again.
+        // The next time it is shown again.
         let isToldAgain = news.tells(event(.import, others, away))
         #expect(isToldAgain)
     }
 
-    @Test func `that a session has ended is told once, by what looks at the account, and so is its end`() {
+    @Test func `an ended session is shown once, by the set-up, and so is its end`() {
         var news = SyncNews()
         let told = [
             event(.setup, own), event(.setup, others), event(.import, own, ended), event(.export, own, ended),
@@ -45,7 +45,7 @@ import TidemarkStore
         #expect(told == [true, false, false, false, true, false, false, false, false, true])
     }
 
-    @Test func `a failure that set-up was to explain, and did not, is told once`() {
+    @Test func `a failure that the next set-up does not explain is shown once`() {
         var news = SyncNews()
         let told = [
             event(.setup, own), event(.setup, others), event(.import, own, ended), event(.setup, others),
@@ -55,14 +55,14 @@ import TidemarkStore
             event(.import, own),
         ].map { news.tells($0) }
         #expect(told == [true, false, false, false, false, false, true, false, false, false, true])
-        // Where set-up says what is the matter, that is all there is to tell.
+        // If set-up explains the failure, only that is shown.
         let later = [
             event(.import, own, ended), event(.setup, own, ended), event(.import, own, ended),
         ].map { news.tells($0) }
         #expect(later == [false, true, false])
     }
 
-    @Test func `what fails by another reason, and then by the first again, is told each time`() {
+    @Test func `each change of the reason of a failure is shown`() {
         var news = SyncNews()
         let told = [
             event(.setup, own), event(.setup, others), event(.setup, own, ended), event(.setup, others, ended),
@@ -71,7 +71,7 @@ import TidemarkStore
         #expect(told == [true, false, true, false, true, false, true, false])
     }
 
-    @Test func `what something has come of is told, whatever fails`() {
+    @Test func `an event with records is shown, even if it failed`() {
         var news = SyncNews()
         let told = [
             event(.export, own, ended, records: 3), event(.import, others, records: 1), event(.import, others),
@@ -79,12 +79,12 @@ import TidemarkStore
         #expect(told == [true, true, false])
     }
 
-    @Test func `each reason to try again is told once, and none where nothing is tried again`() {
+    @Test func `each reason to try again is shown once, and none if the tool does not try again`() {
         var tries = RetryNews(patience: 10)
         let lines = [event(.setup, own, away), event(.setup, own, away), event(.setup, own, ended), event(.setup, own)]
             .map { tries.line($0) }
         #expect(lines == ["note: trying for up to 10 s in all: it can't be reached", nil, nil, nil])
-        // For longer than one waits: it is not tried again.
+        // If the cloud asks for a longer wait than the patience, the tool does not try again.
         let asked = [10, 11].map { seconds in
             let busy = ContainerEvent.Failure(
                 code: SyncErrorCode.other, reason: "wait for \(seconds)", isPassing: true, retryAfter: .seconds(seconds))
@@ -96,7 +96,7 @@ import TidemarkStore
         #expect(line == nil)
     }
 
-    @Test func `what may pass by itself has the exit code of what is tried again later`() {
+    @Test func `a failure that may pass has the exit code for trying again later`() {
         #expect(away.exitStatus == .temporaryFailure)
         let busy = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "", isPassing: true)
         #expect(busy.exitStatus == .temporaryFailure)
@@ -110,15 +110,14 @@ import TidemarkStore
         (2, 1, 1, "2 records and 1 refused save set aside, with 1 change that the cloud does not have"),
         (0, 1, 0, "set aside: 1 change that the cloud does not have"), (0, 0, 0, "nothing set aside"),
     ])
-    func `what was set aside is told without what is zero`(_ records: Int, _ pending: Int, _ refused: Int, _ text: String) throws
-    {
+    func `the report of a quarantine leaves out zeros`(_ records: Int, _ pending: Int, _ refused: Int, _ text: String) throws {
         let json = #"{"id":"\#(UUID())","time":1,"reason":"","records":\#(records),"pending":\#(pending),"refusals":\#(refused)}"#
         let quarantine = try JSONDecoder().decode(Quarantine.self, from: Data(json.utf8))
         #expect(quarantine.counts("the cloud") == text)
         #expect(quarantine.isEmpty == (text == "nothing set aside"))
     }
 
-    @Test func `an event names the store where that is said`() {
+    @Test func `an event names its store only on request`() {
         #expect(EventLine(event(.import, own, records: 1), of: .shared).text.hasSuffix("done  1 record  (what others share)"))
         #expect(EventLine(event(.import, own, records: 1), of: .private).text.hasSuffix("done  1 record"))
         #expect(EventLine(event(.import, own, records: 1)).text.hasSuffix("done  1 record"))

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: what a cloud has refused is told with the way that loses nothing, and no report counts it as sent. Method: the tool, with two
-/// containers whose fields differ, an account that is switched off, and a quota that is too small.
+/// Goal: a refusal by the cloud is shown with the remedy that loses nothing, and no report counts refused records as sent.
+/// Method: the tool, with two containers whose fields differ, an account that is switched off, and a quota that is too small.
 @Suite(.timeLimit(.minutes(30))) struct SyncRefusalTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -13,7 +13,7 @@ import Testing
         tool = try Tool()
     }
 
-    /// Runs words that spaces separate; `a` and `b` are containers.
+    /// Runs a command line; `a` and `b` stand for containers.
     @discardableResult
     private func run(_ words: String, expecting status: Int32 = 0) async throws -> Tool.Result {
         let result = try await tool.run(
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    /// What `status` says of the field that the test's containers have with different types.
+    /// What `status` prints about the field that has different types in the two containers.
     private func remedies() -> [String] {
         let path = scratch["b.tidemark"].path
         return [
@@ -39,7 +39,7 @@ import Testing
         ]
     }
 
-    @Test func `a field of another type is told with the rename, which lets all of it go and come`() async throws {
+    @Test func `a field with another type is shown with the rename, after which all values are sent and fetched`() async throws {
         try await run("records set a senja --type Destination caption=Senja rating:int64=5")
         try await run("records set b oslo --type Destination rating:string=good")
         try await signIn("a", "b")
@@ -47,7 +47,7 @@ import Testing
         try await run("sync b", expecting: 75)
         let status = try await run("status b").output
         #expect(status.contains("to be sent: 1 change: 1 refused or waiting for a refused one\n"))
-        // The refusal names the container as well.
+        // The error at the refusal names the container as well.
         let renames = status.components(separatedBy: "tidemark schema rename \(scratch["b.tidemark"].path) --type Destination")
         #expect(renames.count == 3 && !status.contains("<path>"), "\(status)")
         let cause = "the field rating is string here and int64 in the cloud"
@@ -68,7 +68,7 @@ import Testing
         #expect(try await run("events b").output.contains("export  done  1 record\n"))
     }
 
-    @Test func `records with one reason are one line, and a field can get the cloud's type`() async throws {
+    @Test func `records with the same reason share a line, and a field can get the cloud's type`() async throws {
         for name in ["senja", "odda", "mefjord"] { try await run("records set a \(name) --type Destination rating:int64=5") }
         try await run("records set b oslo --type Destination rating:string=good")
         try await signIn("a", "b")
@@ -96,13 +96,13 @@ import Testing
         }
     }
 
-    @Test func `a renamed field is named as passed over, with the number of its values in the cloud`() async throws {
+    @Test func `a renamed field is reported as passed over, with the number of its values in the cloud`() async throws {
         try await run("records set a senja --type Destination caption=Senja")
         try await run("records set b oslo --type Destination caption=Oslo")
         try await signIn("a", "b")
         try await run("sync a")
         try await run("sync b")
-        // The cloud has no value of this one.
+        // This record is not in the cloud yet, so it has no value there.
         try await run("records set b odda --type Destination caption=Odda")
         try await run("schema rename b --type Destination caption title")
         try await run("sync b")
@@ -118,7 +118,7 @@ import Testing
         #expect(passedOver["records"] as? Int == 2)
     }
 
-    @Test func `a deferred record whose fields can't be read has the general reason, and hides no other`() async throws {
+    @Test func `a deferred record with unreadable fields shows the general reason, and does not hide others`() async throws {
         try await run("records set a odda --type Destination rating:int64=4")
         try await run("records set a senja --type Destination rating:int64=5")
         try await run("records set b oslo --type Destination rating:string=good")
@@ -132,7 +132,7 @@ import Testing
             status.contains("deferred: Destination senja: the field rating is string here and int64 in the cloud"), "\(status)")
     }
 
-    @Test func `what is held back is counted beside what was refused`() async throws {
+    @Test func `records that are held back are counted beside refused ones`() async throws {
         try await run("records set a senja --type Destination rating:int64=5")
         try await run("records set b oslo --type Destination rating:string=good")
         try await signIn("a", "b")
@@ -147,7 +147,7 @@ import Testing
             "\(status)")
     }
 
-    @Test func `a file that does not fit into the quota is told with its size`() async throws {
+    @Test func `a file that exceeds the quota is reported with its size`() async throws {
         try scratch.write(String(repeating: "x", count: 40_000), to: "photo.txt")
         try await run("admin container add default --data \(scratch["cloud"].path)")
         try await run("admin account add anna@example.org --no-password --quota 30kB --data \(scratch["cloud"].path)")

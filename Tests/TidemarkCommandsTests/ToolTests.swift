@@ -35,7 +35,7 @@ import Testing
         #expect(result.errors.isEmpty)
     }
 
-    @Test func `refused rows make it exit with 65, and the rest is there`() async throws {
+    @Test func `refused rows make the import exit with 65, and the other rows are stored`() async throws {
         let scratch = try Scratch()
         let file = try scratch.writeLines([#"{"id": "a", "n": 1}"#, "nonsense"], to: "journal.jsonl")
         let result = try await tool.run(importing(scratch, file, ["--rejects", scratch["rejects.jsonl"].path]))
@@ -83,7 +83,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
     }
 
-    @Test func `an import tells of new types and fields, and of options without effect`() async throws {
+    @Test func `an import reports new types and fields, and options without effect`() async throws {
         let scratch = try Scratch()
         let source = try journal(scratch)
         let first = try await tool.run(importing(scratch, source, ["--asset", "nope", "--map", "from=to", "--asset", "from"]))
@@ -102,7 +102,7 @@ import Testing
         #expect(json.errors.isEmpty)
     }
 
-    @Test func `a continuation that is none is told, also beside JSON`() async throws {
+    @Test func `an import with nothing to resume says so, also with JSON`() async throws {
         let scratch = try Scratch()
         let source = try journal(scratch)
         let text = try await tool.run(importing(scratch, source, ["--resume"]))
@@ -111,7 +111,7 @@ import Testing
         #expect(json.errors == "note: there was no interrupted import to go on with; it began at the beginning.\n")
     }
 
-    @Test func `history tells a transaction that is not there from one that only inserted`() async throws {
+    @Test func `history reports a missing transaction, and shows one that only inserted`() async throws {
         let scratch = try Scratch()
         _ = try await tool.run(importing(scratch, try journal(scratch)))
         let history = ["history", scratch.container.path, "--transaction"]
@@ -150,10 +150,10 @@ import Testing
     @Test(
         arguments: [
             "1) UNION SELECT 1, 2 --", "nonsense(", "1; DROP TABLE Destination", "zzz = 1",
-            // No fault of the expression's form: it fails with the first record.
+            // The form of this expression is right: it fails at the first record.
             "abs(-9223372036854775807 - 1) = 1",
         ])
-    func `a condition that is no expression is an error and harmless`(condition: String) async throws {
+    func `an invalid condition is an error and changes nothing`(condition: String) async throws {
         let scratch = try Scratch()
         _ = try await tool.run(importing(scratch, try journal(scratch)))
         let result = try await tool.run(["records", scratch.container.path, "--type", "Destination", "--where", condition])
@@ -162,7 +162,7 @@ import Testing
         #expect(try scratch.records("Destination").count == 2)
     }
 
-    /// Runs a line of shell, in which $0 is the tool and $1 the container, and returns its status and what it says on standard error.
+    /// Runs a line of shell, in which $0 is the tool and $1 the container; returns its status and standard error.
     private func shell(_ line: String, _ scratch: Scratch) throws -> (Int32, String) {
         try Data().write(to: scratch["errors"])
         let status = try ChildProcess.run(
@@ -177,7 +177,7 @@ import Testing
             "history $1 --record a", "verify $1", "verify $1 --json", "export $1 --type Destination --to $1.jsonl",
             "export $1 --type Destination --to -",
         ])
-    func `output that is lost is an error`(command: String) async throws {
+    func `output that can't be written is an error`(command: String) async throws {
         let scratch = try Scratch()
         _ = try await tool.run(importing(scratch, try journal(scratch)))
         let (status, errors) = try shell("$0 \(command) > /dev/full", scratch)
@@ -189,7 +189,7 @@ import Testing
         arguments: [
             "records $1 --type Destination", "records $1 --type Destination --json", "export $1 --type Destination --to -",
         ], ["", "trap '' PIPE; "])
-    func `where nobody reads on, it ends without a word`(command: String, trap: String) async throws {
+    func `a command ends silently if its reader ends`(command: String, trap: String) async throws {
         let scratch = try Scratch()
         let caption = String(repeating: "x", count: 1000)
         try await scratch.importing(
@@ -199,7 +199,7 @@ import Testing
         #expect(errors.isEmpty)
     }
 
-    @Test func `nothing that is stored or refused reaches the terminal as a command`() async throws {
+    @Test func `no stored or refused text reaches the terminal as a control sequence`() async throws {
         let scratch = try Scratch()
         // ESC, C1's CSI, a line end, an override of the direction, DEL.
         let hostile = "a\u{1b}[31mb\u{9b}31mc\nd\u{202e}e\u{2066}f\u{7f}g"
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false]) func `an import that fails at its beginning leaves nothing lying about`(
+    @Test(arguments: [true, false]) func `an import that fails at its beginning leaves no files`(
         isDryRun: Bool
     ) async throws {
         let scratch = try Scratch()
@@ -236,7 +236,7 @@ import Testing
         #expect(staging.filter { $0.hasSuffix(".open") } == [])
     }
 
-    /// What is refused as a whole: a source, and more options.
+    /// Sources that are refused as a whole, with more options.
     static let refusals: [(text: String, more: [String])] = [
         ("{\"id\": \"a\"}", ["--type", "note", "--schema", "SCHEMA"]), ("nonsense", []),
         ("{\"id\": \"a\", \"n\": {}, \"N\": 1}", []),
@@ -244,7 +244,7 @@ import Testing
     ]
 
     @Test(arguments: refusals.indices, [false, true])
-    func `an import of which nothing is taken in leaves no container where there was none`(
+    func `an import that stores nothing leaves no container if there was none`(
         number: Int, hasFolder: Bool
     ) async throws {
         let (text, more) = Self.refusals[number]
@@ -261,7 +261,7 @@ import Testing
         #expect([64, 65].contains(result.status), "\(result.status) \(result.output)\(result.errors)")
         #expect(
             try FileManager.default.contentsOfDirectory(atPath: scratch["there"].path) == [], "\(result.output)\(result.errors)")
-        // What was there before stays, be it empty.
+        // A container that existed before stays, even if it is empty.
         let first = try scratch.write("{\"id\": \"z\"}\n", to: "first.jsonl")
         #expect(try await tool.run(["import", first.path, "--into", place.path, "--type", "Other", "--id", "id"]).status == 0)
         let again = try await tool.run(arguments)
@@ -271,7 +271,7 @@ import Testing
 
     // A description is smaller than each of them; a store, its index and its log are not.
     @Test(arguments: [4, 32, 80, 128])
-    func `an import whose container can't be made to its end leaves none`(limit: Int) async throws {
+    func `an import that can't finish making its container leaves none`(limit: Int) async throws {
         let scratch = try Scratch()
         let source = try scratch.write("{\"id\": \"a\"}\n", to: "source.jsonl")
         try FileManager.default.createDirectory(at: scratch["there"], withIntermediateDirectories: true)
@@ -282,7 +282,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["there"].path) == [], "\(result.errors)")
     }
 
-    @Test func `imports that make one container at once all go into it, also beside one that is refused`() async throws {
+    @Test func `imports that make one container at once all store their records in it, even beside a refused one`() async throws {
         let scratch = try Scratch()
         for round in 0..<6 {
             let place = scratch["Together\(round).tidemark"].path
@@ -306,12 +306,12 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a container whose making was cut short is made by the next writer`(imports: Bool) async throws {
+    func `a container that was only partly made is completed by the next writer`(imports: Bool) async throws {
         let scratch = try Scratch()
         let source = try scratch.write("{\"id\": \"z\"}\n", to: "first.jsonl")
         let whole = scratch["Whole.tidemark"].path
         #expect(try await tool.run(["import", source.path, "--into", whole, "--type", "Note", "--id", "id"]).status == 0)
-        // As a kill leaves it while SQLite writes the first page of the store.
+        // The state after a kill while SQLite writes the first page of the store.
         let begun = scratch["Begun.tidemark"].path
         try scratch.write(
             try Data(contentsOf: URL(fileURLWithPath: whole + "/container.json")), to: "Begun.tidemark/container.json")
@@ -326,7 +326,7 @@ import Testing
         #expect(try await tool.run(["verify", begun]).output.contains("Verified 1 record"))
     }
 
-    @Test func `standard input is read`() async throws {
+    @Test func `an import reads standard input`() async throws {
         let scratch = try Scratch()
         let file = try scratch.writeLines([#"{"id": "a", "n": 1}"#], to: "journal.jsonl")
         let result = try await tool.run(
@@ -336,10 +336,10 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() == 0 && FileManager.default.isExecutableFile(atPath: "/bin/mount")))
-    func `a full disk keeps what was committed, and resume finishes elsewhere`() async throws {
+    func `a full disk keeps what was committed, and resume finishes on another disk`() async throws {
         let scratch = try Scratch()
         try FileManager.default.createDirectory(at: scratch["disk"], withIntermediateDirectories: true)
-        // Not every root may mount.
+        // Not every root process may mount.
         guard try ChildProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=12m", "tmpfs", scratch["disk"].path]) == 0 else {
             return
         }

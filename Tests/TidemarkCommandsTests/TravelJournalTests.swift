@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: the example journal does what a journal of the guide does, for several people. Method: its program as processes, a folder for each
-/// person, over one cloud; what it prints is compared whole.
+/// Goal: the example program does what the guide's journal does, for several people. Method: its program as processes, a folder
+/// for each person, over one cloud; whole outputs compared.
 @Suite(.timeLimit(.minutes(30))) struct TravelJournalTests {
     private let scratch: Scratch
     private let journal: Tool
@@ -52,7 +52,7 @@ import Testing
         return result.errors
     }
 
-    @Test func `a photo, a caption and details are required, and an edit has to change something`() async throws {
+    @Test func `a destination needs a photo, a caption and details, and an edit must change something`() async throws {
         let photo = path("1.png")
         #expect(
             try await refusal("add", "ada", "--caption", " ", "--details", "x", "--photo", photo).contains("needs a caption"))
@@ -72,7 +72,7 @@ import Testing
         #expect(try await show("ada", "Senja").contains("photo:   \(Picture.png(3).count) bytes"))
     }
 
-    @Test func `a destination is shared, edited by several, taken back, left and kept`() async throws {
+    @Test func `a destination is shared, edited by several people, refused, left and kept`() async throws {
         try await signIn("ada", "ben", "ida")
         try await add("Senja", to: "ada", photo: 1)
         try await add("Geysir", to: "ada", photo: 2)
@@ -114,7 +114,7 @@ import Testing
             #expect(try await show(name, "Senja in June").prefix(2) == ["Senja in June", "We saw a whale."])
         }
 
-        // Refused here, with the reason.
+        // The device refuses these, with the reason.
         for arguments in [["edit", path("ida"), "Senja in June", "--caption", "x"], ["delete", path("ida"), "Senja in June"]] {
             let denied = try await journal.run(arguments)
             #expect(denied.status != 0)
@@ -126,7 +126,7 @@ import Testing
         for name in ["ida", "ada", "ben"] { try await run("sync", name) }
         #expect(try await show("ada", "Senja in June")[1] == "Ida saw two.")
 
-        // Taken back while somebody edits.
+        // The permission ends while Ben edits.
         try await run("edit", "ben", "Senja in June", "--caption", "Too late")
         try await run("permit", "ada", "Senja in June", "Ben Berg", "--read-only")
         let taken = try await run("sync", "ben").output.split(separator: "\n")
@@ -137,7 +137,7 @@ import Testing
         #expect(try await run("sync", "ida").output.contains("reverted: "))
         #expect(try await list("ida") == [])
 
-        // Left, and stopped: the owner keeps it.
+        // Ben leaves and Ada stops sharing: the owner keeps the destination.
         #expect(try await refusal("stop", "ben", "Senja in June").contains("only the owner may share, or stop it"))
         try await run("leave", "ben", "Senja in June")
         #expect(try await list("ben") == [])

@@ -39,7 +39,8 @@ import TidemarkModel
         #expect(await people.signIn("ines@example.org", "a horse of Ines").status == 303)
     }
 
-    @Test func `what can't be added is refused before a password is asked for, with what was typed`() async throws {
+    @Test
+    func `an invalid new account is refused before a password is asked for, and the form keeps what was typed`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let line = "a\u{8}b"
@@ -64,7 +65,7 @@ import TidemarkModel
         #expect(try await browser.post("accounts", ["email": "ines@example.org"]).status == 400)
     }
 
-    @Test func `a developer adds no account`() async throws {
+    @Test func `a developer can't add an account`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.ben)
         #expect(try await browser.postConfirmed("accounts", Self.form).status == 403)

@@ -9,8 +9,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: an operator finds the session of a stolen device, ends it, and parts an account from an identity provider, knowing what is left. Method: the page of an
-/// account, its forms, and the credentials afterwards.
+/// Goal: an operator finds and ends the session of a stolen device, and disconnects an account from an identity provider, knowing
+/// which ways to sign in are left. Method: the page of an account, its forms, and the credentials afterwards.
 @Suite(.timeLimit(.minutes(30))) struct AccountSessionTests {
     private func identity(_ subject: String, of account: StoredAccount, _ fixture: ConsoleFixture) async throws -> String {
         let key = IdentityKey(issuer: "https://id.example.org", subject: subject)
@@ -18,7 +18,7 @@ import TidemarkModel
         return key.id
     }
 
-    @Test func `each session has its device, its system, its place and its last use, as exactly as that is known`() async throws {
+    @Test func `each session shows its device, system, place and last use, as exactly as they are known`() async throws {
         let fixture = try await ConsoleFixture()
         for (device, system) in [("Laptop", "Debian <12>"), ("vm", "")] {
             _ = try await fixture.credentials.makeSession(
@@ -35,13 +35,13 @@ import TidemarkModel
             #expect(page.contains("<code>\(session.id.prefix(4))</code>"))
         }
 
-        // The operator's own session is marked, and is not ended here.
+        // The operator's own session is marked, and can't be ended on this page.
         let own = await browser.get("account", ["id": fixture.anna.email]).text
         #expect(own.contains("this session") && own.contains("the console") && own.contains("within the last minute"))
         #expect(!own.contains("name=\"session\""))
     }
 
-    @Test func `the question before a session ends says which it is, and sessions of pages end as well`() async throws {
+    @Test func `the question before a session ends names the session, and sessions of pages end as well`() async throws {
         let fixture = try await ConsoleFixture()
         let phone = try await fixture.credentials.makeSession(
             account: fixture.cleo.id, container: ConsoleFixture.journal, environment: .development, kind: .device,
@@ -68,7 +68,7 @@ import TidemarkModel
         #expect(page.contains("The session \(pages.id.prefix(4)) of Browser/2.0 has ended, and is refused from now on."))
         #expect(page.contains("change the password too") && page.contains("<a href=\"#password\">"))
         #expect(page.contains("<form id=\"password\""))
-        // What the address has beside that is not said.
+        // The page does not repeat other text of the address.
         let unknown = await browser.get("account", id.merging(["done": "end", "session": phone.session.id]) { $1 }).text
         #expect(unknown.contains("<p>The session has ended, and is refused from now on.</p>"))
         #expect(try await browser.postConfirmed("account", form.merging(["session": pages.id]) { $1 }).status == 404)
@@ -79,7 +79,7 @@ import TidemarkModel
         #expect(last.header("Location")?.hasSuffix("&done=end&session=\(phone.session.id)") == true)
     }
 
-    @Test func `the page of an account leads to its sync errors of the whole cloud`() async throws {
+    @Test func `the page of an account links to its sync errors in the whole cloud`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let page = await browser.get("account", ["id": fixture.cleo.email]).text
@@ -89,7 +89,7 @@ import TidemarkModel
         #expect(errors.status == 200 && errors.text.contains("value=\"cleo@example.org\""))
     }
 
-    @Test func `the archive has each session with its device, its system and its last use`() async throws {
+    @Test func `the archive has each session with its device, system and last use`() async throws {
         let fixture = try await ConsoleFixture()
         _ = try await fixture.credentials.makeSession(
             account: fixture.cleo.id, container: ConsoleFixture.journal, environment: .development, kind: .device,
@@ -103,7 +103,7 @@ import TidemarkModel
         #expect((session["used"] as? String)?.hasPrefix("2027-01-15T08:00:00") == true && session["usedWithin"] as? Int == 3600)
     }
 
-    @Test func `an identity is disconnected after a question that says what is left`() async throws {
+    @Test func `an identity is disconnected after a question that says which ways to sign in are left`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let id = ["id": fixture.cleo.email]
@@ -126,7 +126,7 @@ import TidemarkModel
         #expect(try await left() == [two])
         #expect(try await browser.postConfirmed("account", form(one)).status == 404)
 
-        // Without the password it is the last. Who was asked before that was told something else.
+        // Without a password, the identity is the last way in. The question that was asked before no longer holds.
         try await fixture.credentials.removePassword(of: fixture.cleo.id)
         #expect(try await browser.postConfirmed("account", form(two)).status == 400)
         #expect(try await left() == [two])
@@ -139,7 +139,7 @@ import TidemarkModel
         #expect(entries.map(\.event.subject) == ["identity \(two)", "identity \(one)"])
         #expect(entries.allSatisfy { $0.event.actor == fixture.anna.id && $0.event.before.contains("at https://id.example.org") })
 
-        // A developer has no such page.
+        // A developer can't open this page.
         let developer = try await fixture.browser(fixture.ben)
         #expect(try await developer.postConfirmed("account", form(two, last: true)).status == 403)
     }

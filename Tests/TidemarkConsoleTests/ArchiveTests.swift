@@ -57,7 +57,7 @@ import TidemarkModel
         return .asset(asset)
     }
 
-    @Test func `assets are files with names and endings, and a table says which record has them`() async throws {
+    @Test func `assets are files with names and endings, and a table names the records that have them`() async throws {
         let fixture = try await ConsoleFixture()
         let cleo = fixture.cleo
         let (picture, page) = (Picture.png(1), Data("<html><script>alert(1)</script></html>".utf8))
@@ -82,7 +82,7 @@ import TidemarkModel
             let isThere = FileManager.default.fileExists(atPath: place, isDirectory: &isFolder)
             return isThere && !isFolder.boolValue && path != "SHA256SUMS"
         }
-        // All files, each once.
+        // The checksums list each file once.
         let checked = try Self.run(["sha256sum", "-c", "SHA256SUMS"], in: folder).split(separator: "\n")
         #expect(checked.sorted() == paths.map { "\($0): OK" }.sorted().map { Substring($0) })
         #expect(paths.contains("README.txt") && paths.contains { $0.hasSuffix("records/Photo.csv") })
@@ -96,7 +96,7 @@ import TidemarkModel
             #expect(row[6] == "\(contents.count)" && row[7] == AssetDigest.asset(of: contents).digest, "\(row)")
             #expect(Array(row[0...2]) == ["private", "_defaultZone", "Photo"])
         }
-        // An asset that two records have is one file.
+        // An asset of two records is one file.
         let ofPicture = table.filter { $0[7] == AssetDigest.asset(of: picture).digest }
         #expect(Set(ofPicture.map { $0[3] }) == ["oslo", "../../Tromsø 1"] && Set(ofPicture.map { $0[5] }).count == 1)
         let records = try Self.rows("records/Photo.csv", in: part)
@@ -106,7 +106,7 @@ import TidemarkModel
         #expect(image == ofPicture[0][5])
     }
 
-    @Test func `the table of a type has all fields of all records, and nothing that a spreadsheet would run`() async throws {
+    @Test func `the table of a type has all fields of all records, and no cell that a spreadsheet would run`() async throws {
         let fixture = try await ConsoleFixture()
         let cleo = fixture.cleo
         let hostile = ["=HYPERLINK(\"https://evil.example.org\")", "+1", "-1", "@x", "\t=1", "'=1", "a,\"b\"\r\nc", ""]
@@ -138,7 +138,7 @@ import TidemarkModel
             })
     }
 
-    @Test func `the archive says what each file is, and who has done something`() async throws {
+    @Test func `the archive explains each file, and names the person behind each entry`() async throws {
         let fixture = try await ConsoleFixture()
         let cleo = fixture.cleo
         try await fixture.save("note", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
@@ -154,7 +154,7 @@ import TidemarkModel
         #expect(readme.contains("\(Self.part)\n  1 record, 0 shares and 0 files\n"))
         #expect(readme.split(separator: "\n").allSatisfy { $0.count <= 80 || $0.hasPrefix("containers/") })
         #expect(readme.contains("\nIn each of them, where there are any:\n"))
-        // It names what is there, and nothing else.
+        // The explanation names the files that are there, and no others.
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path)
         where name != "README.txt" && name != "containers" {
             #expect(readme.contains("\n\(name)\n"), "\(name)")
@@ -165,7 +165,7 @@ import TidemarkModel
         #expect(changed.contains(#""by":"anna@example.org""#) && !log.contains(fixture.anna.id))
     }
 
-    @Test func `the name of an archive stands in a header and on a disk, whatever the address`() async throws {
+    @Test func `the name of an archive is valid in a header and on a disk for any address`() async throws {
         let fixture = try await ConsoleFixture()
         for (address, name) in [
             ("anna+news@example.org", "anna+news@example.org"), ("../\"x\";\r\n%2f@example.org", ".._x____2f@example.org"),

@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: assets are uploaded by a form and shown as what they are, and nothing that people have uploaded is more than a picture or a text. Method:
-/// forms with files, the text of pages, and the headers of what is downloaded.
+/// Goal: a form uploads assets, and pages show them by their type; a content that people upload is shown as a picture or as text,
+/// and never runs. Method: forms with files, the text of pages, and the headers of downloads.
 @Suite(.timeLimit(.minutes(30))) struct AssetPageTests {
     private static let place = ["c": ConsoleFixture.journal, "type": "City", "name": "oslo"]
     private static let page = Data("<html><script>alert(1)</script></html>".utf8)
@@ -32,7 +32,7 @@ import TidemarkModel
         await browser.get("record", ["c": ConsoleFixture.journal, "name": "oslo"]).text
     }
 
-    @Test func `a file of the form becomes the asset of a field, is replaced, and removed`() async throws {
+    @Test func `a file of the form becomes a field's asset, replaces it, and is removed`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let (first, second) = (Picture.png(1), Picture.png(2))
@@ -53,7 +53,7 @@ import TidemarkModel
 
         #expect(try await edit(fixture, browser, files: ["file.photo": second]).status == 303)
         #expect(try await content().1 == second)
-        // An input without a file comes as one of no bytes.
+        // A browser sends an empty file for an input without a file.
         #expect(try await edit(fixture, browser, files: ["file.photo": Data()]).status == 303)
         #expect(try await content().1 == second)
         #expect(try await edit(fixture, browser, ["clear.photo": "1"]).status == 303)
@@ -62,7 +62,7 @@ import TidemarkModel
         #expect(wrong.status == 400 && wrong.text.contains("A file is for a field of the type asset"))
     }
 
-    @Test func `a record with a long name has its history, and thumbnails are one entry of the log`() async throws {
+    @Test func `a record with a long name has its history, and its thumbnails make one entry in the log`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let name = String(repeating: "å", count: 120) + " "
@@ -88,12 +88,12 @@ import TidemarkModel
             #expect(await browser.get("asset", query).status == 200)
         }
         #expect(try await looks() == before + 1)
-        // What is downloaded is an entry each.
+        // Each download makes an entry of its own.
         #expect(await browser.get("asset", mine.merging(["name": "photo", "field": "photo"]) { $1 }).status == 200)
         #expect(try await looks() == before + 2)
     }
 
-    @Test func `a list of assets gets a file more`() async throws {
+    @Test func `a form appends a file to a list of assets`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         try await made(fixture, browser, Picture.png(1), type: "list<asset>")
@@ -123,7 +123,7 @@ import TidemarkModel
         #expect(file.header("X-Content-Type-Options") == "nosniff")
     }
 
-    @Test func `what a picture says of its size counts, and what is cut off is none`() async throws {
+    @Test func `the size of a picture is read from its header, and a truncated header gives none`() async throws {
         func header(_ bytes: [UInt8]) async throws -> PictureHeader? {
             try await PictureHeader(size: Int64(bytes.count)) { offset, count in
                 Data(bytes[min(Int(offset), bytes.count)..<min(Int(offset) + count, bytes.count)])
@@ -133,7 +133,7 @@ import TidemarkModel
         #expect(png?.type == "image/png" && (png?.pixels ?? 0) > 0)
         #expect(try await header([UInt8](Picture.png(1).prefix(20))) == nil)
         let rest = [UInt8](repeating: 0, count: 40)
-        // A segment that is skipped lies before the one with the size, also one that goes beyond what was read at first.
+        // A segment before the one with the size is skipped, even if it exceeds what was read at first.
         for length in [16, 65_000] {
             var bytes: [UInt8] = [0xff, 0xd8]
             for _ in 0..<2 {
@@ -144,7 +144,7 @@ import TidemarkModel
             let jpeg = try await header(bytes + rest)
             #expect(jpeg?.type == "image/jpeg" && jpeg?.height == 0x0102 && jpeg?.width == 0x0304, "\(length)")
         }
-        // Of many segments only so much is read.
+        // If there are many segments, reading stops.
         var many: [UInt8] = [0xff, 0xd8]
         for _ in 0..<30 {
             many += [0xff, 0xe1, 0xff, 0xff]
@@ -169,7 +169,7 @@ import TidemarkModel
         #expect(webP?.width == 256 && webP?.height == 128)
     }
 
-    @Test func `a picture of too many pixels is not shown`() async throws {
+    @Test func `a picture with too many pixels is not shown`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         var bytes = [UInt8](Picture.png(1))
@@ -180,7 +180,7 @@ import TidemarkModel
         #expect(await browser.get("asset", query).status == 400)
     }
 
-    @Test func `a record's page says what is known of its past, and what is not`() async throws {
+    @Test func `a record's page says what is known of its past, and what is unknown`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         try await fixture.save("oslo", ["title": .string("Oslo")])

@@ -9,8 +9,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: a developer sees somebody's private records in production with that person's consent alone, until it ends, and the log says so. Method: the person's
-/// page, the console of a developer, and a clock that the test moves.
+/// Goal: a developer sees a person's private records in production only with the person's consent and until it ends, and the log
+/// says so. Method: the person's page, the console of a developer, and a clock that the test moves.
 @Suite(.timeLimit(.minutes(30))) struct ConsentTests {
     private static let place = [
         "c": ConsoleFixture.journal, "e": "production", "db": "private", "account": "cleo@example.org", "type": "Note",
@@ -34,7 +34,7 @@ import TidemarkModel
         "action": "consent", "container": ConsoleFixture.journal, "days": "7", "password": ConsoleFixture.password,
     ]
 
-    @Test func `a developer gets in with consent, and out when it ends, and each look says so`() async throws {
+    @Test func `a developer sees records with consent until it ends, and each look is in the log`() async throws {
         let fixture = try await fixture()
         let (developer, cleo) = (
             try await fixture.console.browser(fixture.console.ben), try await fixture.browser(fixture.console.cleo)
@@ -44,7 +44,7 @@ import TidemarkModel
         #expect(try await cleo.post("", Self.consent).header("Location") == "/account?done=consent")
         let seen = await look()
         #expect(seen.status == 200 && seen.text.contains(">diary</a>"))
-        // It is for one container, for production, and for that account.
+        // Consent is for one container, for production, and for one account.
         #expect(await developer.get("records", Self.place.merging(["account": "anna@example.org"]) { $1 }).status == 403)
         let saved = try await developer.post(
             "record", Self.place.merging(["name": "new", "newName": "text", "newType": "string", "newValue": "x"]) { $1 })
@@ -71,8 +71,7 @@ import TidemarkModel
         #expect(entries[0].event.container == "\(ConsoleFixture.journal)/production")
     }
 
-    @Test func `a developer sees with consent why private records were refused, and nothing of what another shares`() async throws
-    {
+    @Test func `with consent a developer sees why private records were refused, but nothing that others share`() async throws {
         let fixture = try await fixture()
         let (cleo, ben) = (fixture.console.cleo, fixture.console.ben)
         func failure(_ record: String, _ scope: DatabaseScope, _ reason: String) -> SyncFailure {
@@ -95,7 +94,7 @@ import TidemarkModel
         let hidden = await developer.get("activity", query).text
         #expect(hidden.contains("for operators, and for developers with the person’s consent"))
         #expect(hidden.contains("for operators: what is shared is its owner’s"))
-        // The overview leads to reasons alone that the developer sees.
+        // The overview links only to reasons that the developer may see.
         let place = ["c": ConsoleFixture.journal]
         let overview = await developer.get("", place).text
         #expect(overview.contains("Why is for operators, and for developers with the person’s consent"))
@@ -115,16 +114,14 @@ import TidemarkModel
         #expect(seen.contains("why the diary") && seen.contains("why the letter"))
         #expect(await developer.get("", place).text.contains(">See why<"))
         #expect(!seen.contains("why of the owner") && !seen.contains("stranger"))
-        // Each look has one entry, so the page does not refresh by itself.
+        // Each look makes one entry, so the page does not refresh by itself.
         #expect(try await reads() == ["admin.records.read sync errors done with consent"])
         #expect(!seen.contains("data-live>"))
         let record = await developer.get("record", link)
         #expect(record.status == 200 && record.text.contains("mine"))
     }
 
-    @Test func `a developer reads in the log that private records were changed, and what they were with consent alone`()
-        async throws
-    {
+    @Test func `a developer sees in the log that private records changed, and their values only with consent`() async throws {
         let fixture = try await fixture()
         let (anna, ben) = (
             try await fixture.console.browser(fixture.console.anna), try await fixture.console.browser(fixture.console.ben)
@@ -145,7 +142,7 @@ import TidemarkModel
         #expect(await !log(ben).contains("a secret"))
     }
 
-    @Test func `a developer sees in the log that an account signed in, and on what with consent alone`() async throws {
+    @Test func `a developer sees in the log that an account signed in, and its device only with consent`() async throws {
         let fixture = try await fixture()
         let cleo = fixture.console.cleo.id
         for (account, password) in [(cleo, ConsoleFixture.password), (cleo, "wrong horse"), (nil, "wrong horse")] {
@@ -158,7 +155,7 @@ import TidemarkModel
         }
         let hidden = try await log(fixture.console.ben)
         #expect(hidden.contains("sign-in") && hidden.contains("wrong password") && !hidden.contains("phone of Cleo"))
-        // What an address without an account gives is the same.
+        // For an address without an account the page is the same.
         let name = StoredAccount.userRecordName(of: cleo, in: ConsoleFixture.journal)
         #expect(hidden.withoutBreaks.components(separatedBy: name).count == 3 && !hidden.contains("unknown:"))
         #expect(try await log(fixture.console.anna).contains("phone of Cleo"))
@@ -166,7 +163,7 @@ import TidemarkModel
         #expect(try await log(fixture.console.ben).contains("phone of Cleo"))
     }
 
-    @Test func `who takes part in a share allows a developer nothing of its owner`() async throws {
+    @Test func `the consent of a share's participant lets a developer see nothing of its owner`() async throws {
         let fixture = try await fixture()
         let (cloud, anna, cleo) = (fixture.cloud, fixture.console.anna, fixture.console.cleo)
         let database = try cloud.database(.private, of: ConsoleFixture.journal, environment: .production, account: anna.id)
@@ -193,7 +190,7 @@ import TidemarkModel
         #expect(log.contains { $0.event.action.rawValue == "admin.records.read" && $0.event.actor == fixture.console.ben.id })
     }
 
-    @Test func `consent takes the password, a time that there is, and a container with something of the person`() async throws {
+    @Test func `consent needs the password, a valid period, and a container in which the person has data`() async throws {
         let fixture = try await fixture()
         let cleo = try await fixture.browser(fixture.console.cleo)
         for (change, status) in [
@@ -208,7 +205,7 @@ import TidemarkModel
         let page = await cleo.get().text
         #expect(page.contains("Without your consent, developers see none of your private records in production."))
         #expect(!page.contains("<em>development</em>"))
-        // What is in development is theirs without consent, and the page says so.
+        // Development needs no consent, and the page says so.
         try await fixture.console.save("try-out", type: "Note", ["text": .string("x")], scope: .private)
         let open = await cleo.get().text
         #expect(open.contains("its developers see and change without asking: in \(ConsoleFixture.journal)."))
@@ -219,7 +216,7 @@ import TidemarkModel
         #expect(log.allSatisfy { $0.event.action.rawValue != "account.consent" })
     }
 
-    @Test func `an entry that somebody else has written is no consent`() async throws {
+    @Test func `a consent entry that another account has written does not count`() async throws {
         let fixture = try await fixture()
         let until = Timestamp.text(microseconds: fixture.credentials.time + 3_600_000_000)
         for (actor, account) in [
@@ -235,7 +232,7 @@ import TidemarkModel
         #expect(await developer.get("records", Self.place).status == 403)
     }
 
-    @Test func `a developer learns nothing of which accounts there are`() async throws {
+    @Test func `a developer can't learn which accounts exist`() async throws {
         let fixture = try await fixture()
         let developer = try await fixture.console.browser(fixture.console.ben)
         var texts: Set<String> = []

@@ -10,7 +10,7 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// A value that a fixture shares with what it has given away.
+/// A value that a fixture shares with the closures that it passes on.
 final class Box<Value: Sendable>: Sendable {
     private let value: LockedValue<Value>
 
@@ -29,13 +29,13 @@ struct ConsoleFixture {
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
     let console: Console
-    /// An operator, a developer of the journal, and somebody without a role.
+    /// An operator, a developer of the journal, and a person without a role.
     let anna, ben, cleo: StoredAccount
     let attempts = Box<[String]>([])
     let reports = Box<[String]>([])
     let changes = Box<[RecordChange]>([])
 
-    /// - Parameter figures: What a server tells of its requests.
+    /// - Parameter figures: The server's figures of its requests.
     init(figures: (any ServerFigures)? = nil) async throws {
         scratch = try Scratch()
         let directory = scratch["cloud"]
@@ -82,7 +82,7 @@ struct ConsoleFixture {
         for case .failed(let error) in outcomes { throw error }
     }
 
-    /// Changes fields of a public record as a device does that has it as it is.
+    /// Changes fields of a public record, as a device with its current version does.
     func change(_ name: String, _ fields: [String: CloudValue]) async throws {
         let there = try await record(name)
         let database = try cloud.database(.public, of: Self.journal, account: cleo.id)
@@ -102,7 +102,7 @@ extension String {
     var withoutBreaks: String { replacing("<wbr>", with: "") }
 }
 
-/// A browser in which somebody is signed in.
+/// A browser in which a person is signed in.
 struct Browser {
     let fixture: ConsoleFixture
     var cookie: String
@@ -132,12 +132,12 @@ struct Browser {
         return await fixture.console.reply(to: request(page, isPost: true, [:], form, files))
     }
 
-    /// The same, and says yes where the page asks.
+    /// Posts a form, and confirms if the page asks.
     func postConfirmed(_ page: String, _ form: [String: String]) async throws -> ConsoleReply {
         try await post(page, form.merging(["confirmed": "1", "password": ConsoleFixture.password]) { $1 })
     }
 
-    /// What the schema's page says of the differences that it lists, for its form.
+    /// The differences that the schema's page lists, in the value of its form.
     func listedDifferences() async throws -> String {
         let page = await get("schema", ["c": ConsoleFixture.journal]).text
         return String(try #require(page.firstMatch(of: /name="expected" value="([0-9a-f]+)"/)).1)

@@ -10,8 +10,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: what takes everything takes the password each time, takes what it says and nothing else, and is in the log. Method: forms, and the cloud before and
-/// after.
+/// Goal: a form that deletes much asks for the password each time, deletes what it says and nothing else, and is in the log.
+/// Method: forms, and the cloud before and after.
 @Suite(.timeLimit(.minutes(30))) struct DestructionTests {
     private static let form = ["c": ConsoleFixture.journal, "action": "reset"]
 
@@ -29,7 +29,7 @@ import TidemarkModel
         let database = try cloud.database(.private, of: ConsoleFixture.journal, account: console.anna.id)
         let day = CloudRecord(CloudRecordID("day", in: PeopleFixture.zone), type: "Day", fields: ["text": .string("x")])
         _ = try await database.modify(ModifyRecordsRequest(zone: PeopleFixture.zone, operations: [.save(day)]))
-        // What is in production, and in another container, stays.
+        // Records in production and in another container stay.
         let production = try cloud.database(
             .public, of: ConsoleFixture.journal, environment: .production, account: console.cleo.id)
         let city = CloudRecord(CloudRecordID("bergen", in: .default), type: "City", fields: ["title": .string("Bergen")])
@@ -44,11 +44,11 @@ import TidemarkModel
         try await cloud.totals(of: container, environment: environment).records
     }
 
-    @Test func `resetting development takes all of it, and makes the schema that of production`() async throws {
+    @Test func `resetting development deletes all its records, and makes its schema that of production`() async throws {
         let fixture = try await fixture()
         let cloud = fixture.cloud
         let browser = try await fixture.console.browser(fixture.console.ben)
-        // The password, each time.
+        // The password is asked for each time.
         #expect(try await browser.post("schema", Self.form).text.contains("Your password"))
         for password in ["", "wrong horse"] {
             let refused = try await browser.post("schema", Self.form.merging(["confirmed": "1", "password": password]) { $1 })
@@ -70,10 +70,10 @@ import TidemarkModel
         #expect(entry.event.actor == fixture.console.ben.id && entry.event.subject == "with 4 records in 1 zone")
         #expect(entry.event.before.contains("stars int64") && !entry.event.after.contains("stars"))
 
-        // It was entered just now: it is asked for all the same.
+        // It was entered just now, and is asked for all the same.
         let again = try await browser.post("schema", Self.form.merging(["confirmed": "1"]) { $1 })
         #expect(again.status == 403)
-        // The environment can be used as before, indexes among it.
+        // The environment can be used as before, indexes included.
         try await fixture.console.save("odda", ["title": .string("Odda"), "stars": .string("many")])
         let query = ["c": ConsoleFixture.journal, "type": "City", "f0": "title", "o0": "EQUALS", "v0": "Odda"]
         #expect(await browser.get("records", query).text.contains(">odda</a>"))
@@ -81,7 +81,7 @@ import TidemarkModel
         #expect(try await database.zones().map(\.zoneName).contains(PeopleFixture.zone.zoneName))
     }
 
-    @Test func `a developer resets no other container`() async throws {
+    @Test func `a developer can't reset another container`() async throws {
         let fixture = try await fixture()
         let browser = try await fixture.console.browser(fixture.console.ben)
         #expect(try await browser.postConfirmed("schema", Self.form.merging(["c": ConsoleFixture.other]) { $1 }).status == 404)
@@ -93,7 +93,7 @@ import TidemarkModel
         #expect(try await records(fixture.cloud, .development, of: ConsoleFixture.other) == 1)
     }
 
-    @Test func `an operator downloads all that is somebody's, with the password, and the log says so`() async throws {
+    @Test func `an operator downloads all data of an account with the password, and the log says so`() async throws {
         let fixture = try await fixture()
         let form = ["id": "cleo@example.org", "action": "export"]
         let browser = try await fixture.console.browser(fixture.console.anna)
@@ -115,7 +115,7 @@ import TidemarkModel
         #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
     }
 
-    @Test func `a field that records have goes only once a box is marked, and the question says whose they are`() async throws {
+    @Test func `removing a field of existing records needs a marked box, and the question names their owners`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["stars": .int64(5), "title": .string("Oslo")])
         for account in [fixture.anna, fixture.cleo] {
@@ -134,13 +134,13 @@ import TidemarkModel
         let marked = form.merging(["marked": "1"]) { $1 }
         #expect(try await browser.postConfirmed("schema", marked).header("Location")?.contains("done=remove") == true)
         #expect(try await fixture.cloud.schema(of: ConsoleFixture.journal).types["City"]?.fields["stars"] == nil)
-        // What no record has goes without.
+        // A field without records is removed without the box.
         try await fixture.cloud.addToSchema(["City": ["empty": FieldType(.string)]], of: ConsoleFixture.journal)
         let empty = form.merging(["field": "empty"]) { $1 }
         let simple = try await browser.post("schema", empty).text
         #expect(simple.contains("No record has it.") && !simple.contains("name=\"marked\""))
         #expect(try await browser.postConfirmed("schema", empty).status == 303)
-        // Devices alone have a use for the field with the times of edits.
+        // The field of edit times is of use to devices only.
         try await fixture.cloud.addToSchema(
             ["City": [CloudRecord.editedField: FieldType(.string)]], of: ConsoleFixture.journal)
         let page = await browser.get("schema", ["c": ConsoleFixture.journal]).text
@@ -148,11 +148,11 @@ import TidemarkModel
         #expect(!page.contains("Remove<span class=\"hidden\"> \(CloudRecord.editedField)</span>"))
     }
 
-    @Test func `who deletes an account reads how much goes with it, and that the copies of its devices stay`() async throws {
+    @Test func `the page to delete an account says how much is deleted, and that copies on its devices stay`() async throws {
         let fixture = try await PeopleFixture()
         let (cloud, anna, ben) = (fixture.cloud, fixture.console.anna, fixture.console.ben)
         let token = try await fixture.link(to: ben.email).link.token
-        // Who is only invited has no copies.
+        // A person who is only invited has no copies.
         _ = try await fixture.link(to: "cleo@example.org")
         _ = try await cloud.database(.shared, of: ConsoleFixture.journal, account: ben.id).acceptLink(token)
         let database = try cloud.database(.private, of: ConsoleFixture.journal, account: anna.id)
@@ -171,7 +171,7 @@ import TidemarkModel
         #expect(own.contains("Your \(counts) you share") && own.contains("What your devices have stays there."))
     }
 
-    @Test func `who takes a second factor away learns whether there was one`() async throws {
+    @Test func `removing a second factor says whether there was one`() async throws {
         let fixture = try await PeopleFixture()
         let (credentials, cleo) = (fixture.credentials, fixture.console.cleo)
         let role = try #require(try await credentials.operatorRole(of: fixture.console.anna.id))
@@ -186,7 +186,7 @@ import TidemarkModel
         #expect(entries.map(\.event.before) == ["set up, 8 recovery codes left"])
     }
 
-    @Test func `the page of an account says that there is a second factor, and takes it away with all sessions`() async throws {
+    @Test func `the page of an account shows its second factor, and removes it together with all sessions`() async throws {
         let fixture = try await PeopleFixture()
         let (credentials, cleo) = (fixture.credentials, fixture.console.cleo)
         let anna = try await fixture.console.browser(fixture.console.anna)
@@ -206,7 +206,7 @@ import TidemarkModel
         let form = id.merging(["action": "second-factor"]) { $1 }
         #expect(try await anna.post("account", form).text.contains("All sessions of the account end."))
         #expect(try await credentials.hasSecondFactor(cleo.id))
-        // That the password was entered a moment ago is not enough.
+        // A password that was entered just now does not suffice.
         let unasked = try await anna.post("account", form.merging(["confirmed": "1"]) { $1 })
         #expect(unasked.status == 403 && unasked.text.contains("The password is wrong."))
         #expect(try await credentials.hasSecondFactor(cleo.id))
@@ -219,11 +219,11 @@ import TidemarkModel
                 event.action.rawValue == "admin.second-factor.remove"
             })
         #expect(event.actor == fixture.console.anna.id && event.after == "none")
-        // It is for operators.
+        // Only operators may do this.
         #expect(try await fixture.console.browser(fixture.console.ben).postConfirmed("account", form).status == 403)
     }
 
-    @Test func `a developer can't do what is for operators, by no function of the layer`() async throws {
+    @Test func `a developer can't call any of the operators' functions`() async throws {
         let fixture = try await PeopleFixture()
         let role = try #require(try await fixture.credentials.operatorRole(of: fixture.console.ben.id))
         let layer = Administration(fixture.cloud, fixture.credentials, by: .console(role, address: "192.0.2.1"))

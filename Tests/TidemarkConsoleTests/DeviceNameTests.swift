@@ -6,10 +6,10 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: the names of devices are those that people give, and cost the server little. Method: the form of the account's page, with names that are
-/// too long or too many.
+/// Goal: devices have names that people recognise or chose, at little cost for the server. Method: the form of the account's
+/// page, with names that are too long or too many.
 @Suite(.timeLimit(.minutes(30))) struct DeviceNameTests {
-    @Test func `a browser has the name that people call it, and what is none keeps its own`() {
+    @Test func `a browser gets its usual name, and any other program keeps its own`() {
         let webKit = "AppleWebKit/537.36 (KHTML, like Gecko)"
         for (agent, name) in [
             ("Mozilla/5.0 (X11; Linux x86_64) \(webKit) Chrome/131.0.0.0 Safari/537.36", "Chrome on Linux"),
@@ -25,7 +25,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a name that is too long is refused with its length, and so are more than twenty names an hour`() async throws {
+    @Test func `a name that is too long is refused with its length, and so are more than twenty changes an hour`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)

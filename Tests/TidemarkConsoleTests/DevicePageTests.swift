@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: the pages say what devices have met, to whom it may be said, and refresh by themselves without keeping a session open. Method: figures that the
-/// test makes, the text of pages, and a clock that it moves.
+/// Goal: the pages show the errors of devices to those who may see them, and refresh without keeping a session open. Method:
+/// figures that the test makes, the text of pages, and a clock that the test moves.
 @Suite(.timeLimit(.minutes(30))) struct DevicePageTests {
     /// What a server would tell.
     private struct Figures: ServerFigures {
@@ -40,7 +40,7 @@ import TidemarkModel
             zone: "TidemarkZone", code: code, reason: reason, count: count)
     }
 
-    @Test func `why a device was refused is shown, and to developers nothing of private records in production`() async throws {
+    @Test func `operators see why devices were refused, and developers nothing of private records in production`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         try await fixture.credentials.record([
             failure("<b>in development</b>", environment: "development"),
@@ -56,7 +56,7 @@ import TidemarkModel
         let both = await ben.get("activity", query.merging(["both": "1"]) { $1 }).text
         #expect(both.contains("public in production"))
         #expect(!both.contains("private in production") && both.contains("for operators") && !both.contains("of another"))
-        // A developer names an account as the container does, and sees no address.
+        // A developer sees the account's name in the container, and no address.
         let name = StoredAccount.userRecordName(of: fixture.cleo.id, in: ConsoleFixture.journal)
         let named = await ben.get("activity", query.merging(["e": "production", "account": name]) { $1 }).text
         #expect(named.contains("for operators") && !named.contains("public in production"))
@@ -70,7 +70,7 @@ import TidemarkModel
         #expect(one.text.contains("No such error"))
     }
 
-    @Test func `errors are of the environment above, and the choice of another keeps the page and its filters`() async throws {
+    @Test func `errors are those of the chosen environment, and another choice keeps the page and its filters`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         try await fixture.credentials.record([
             failure("in development", environment: "development", of: fixture.cleo.id),
@@ -92,7 +92,7 @@ import TidemarkModel
         #expect(requests.contains("<input type=\"hidden\" name=\"result\" value=\"failed\">"))
     }
 
-    @Test func `a page has 100 errors, and leads to the older ones until each was shown once`() async throws {
+    @Test func `a page has 100 errors, and links to older ones until each was shown once`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         try await fixture.credentials.record(
             (0..<230).map { failure("r", environment: "development", of: "x\($0 % 5)", record: "n\(1_000 + $0)") })
@@ -104,7 +104,7 @@ import TidemarkModel
                 let found = page.matches(of: /Trip:(n\d{4})/).map { String($0.1) }
                 pages.append(found.count)
                 records += found
-                // What is on its way down does not refresh.
+                // Only the first page refreshes by itself.
                 #expect(page.contains("data-live>") == (pages.count == 1))
                 guard let older = page.firstMatch(of: /show=failures&amp;skip=(\d+)">Older errors</) else { break }
                 query["skip"] = String(older.1)
@@ -116,7 +116,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `each error links to what mends it`() async throws {
+    @Test func `each error links to the page that can solve it`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let cleo = fixture.cleo.id
         try await fixture.cloud.addToSchema(
@@ -143,7 +143,7 @@ import TidemarkModel
         #expect(page.contains("/console/account?\(place)development&amp;id=cleo%40example.org#quota\">The account’s quota</a>"))
         #expect(
             page.contains("/console/account?\(place)development&amp;id=cleo%40example.org\">The account and its sessions</a>"))
-        // What the schema lacks leads to the form that adds it, and what development has to the deployment.
+        // If development lacks the field, the link leads to the form that adds it; if only production does, to the deployment.
         let schema = "/console/schema?\(place)development"
         let add = "\(schema)&amp;type=Trip&amp;field=stars&amp;kind=int64#add\">Add stars (int64) in development…</a>"
         #expect(page.contains(add))
@@ -153,7 +153,7 @@ import TidemarkModel
         #expect(page.contains("\(schema)#field.Trip.title\">The schema</a>"))
         let whole = await anna.get("schema", ["c": ConsoleFixture.journal]).text
         #expect(whole.contains("data-column=\"Field\"><span id=\"field.Trip.title\">title</span>"))
-        // The schema is not to blame for the others.
+        // The other errors have nothing to do with the schema.
         #expect(page.components(separatedBy: "/console/schema?").count == 7)
         let prefilled = await anna.get(
             "schema", ["c": ConsoleFixture.journal, "type": "Trip", "field": "stars", "kind": "int64"]
@@ -165,12 +165,12 @@ import TidemarkModel
                 "/console/record?\(place)development&amp;db=private&amp;account=cleo%40example.org&amp;zone=TidemarkZone&amp;name=p1\">Trip:p1</a>"
             ))
         #expect(!page.contains("/console/record?\(place)production"))
-        // Accounts are for operators.
+        // Only operators see accounts.
         let ben = try await fixture.browser(fixture.ben)
         #expect(await !ben.get("activity", ["show": "failures", "both": "1"]).text.contains("The account"))
     }
 
-    @Test func `the commands of a reason have the container, where it is known, and their options are not broken`() async throws {
+    @Test func `the commands in a reason name the container if it is known, and their options do not wrap`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let reason = "Free it: `tidemark admin schema remove --container <id> --type A`. Or deploy: tidemark --container <id>"
         try await fixture.credentials.record([
@@ -188,7 +188,7 @@ import TidemarkModel
         #expect(page.contains("<p>A ` alone, &lt;b&gt;</p>") && page.contains("Of nobody \(option) &lt;id&gt;</p>"))
     }
 
-    @Test func `an error names the device that was refused, also when its session has ended`() async throws {
+    @Test func `an error names the refused device, even if its session has ended`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let cleo = fixture.cleo.id
         _ = try await fixture.credentials.makeSession(
@@ -209,7 +209,7 @@ import TidemarkModel
         let page = await anna.get("activity", query).text
         #expect(page.contains("data-column=\"Device\">Cleo&#39;s &lt;laptop&gt; <code>\(id.prefix(4))</code>"))
         #expect(page.contains("<code>0f0f</code><br><span class=\"hint\">the session has ended</span>"))
-        // A developer learns nothing of devices in production, and of fields that records may have there.
+        // A developer learns nothing of devices in production, nor of fields that records may have there.
         var open = failure("why of the public", environment: "production", isPublic: true, of: cleo, record: "d")
         open.sender = id
         var unfit = refused("e", by: id, "production")
@@ -224,7 +224,7 @@ import TidemarkModel
         #expect(whole.contains("laptop") && whole.contains("Add diagnosis (string) in development…"))
         try await fixture.credentials.endSession(id: id)
         let later = await anna.get("activity", query).text
-        // The name is that of when it was refused.
+        // The name is the one at the time of the refusal.
         #expect(
             later.contains(
                 "Cleo&#39;s &lt;laptop&gt; <code>\(id.prefix(4))</code><br><span class=\"hint\">the session has ended</span>"))
@@ -246,9 +246,7 @@ import TidemarkModel
     }
 
     @Test
-    func `a record that was saved since is marked and counts no more, one that never came has no link, and nobody is missed`()
-        async throws
-    {
+    func `a refused record that was saved since no longer counts, and one not in the cloud has no link`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let gone = try await fixture.cloud.addAccount("gone@example.org")
         let earlier = try EmbeddedCloud(at: fixture.scratch["cloud"], now: { 1_799_999_940_000_000 })
@@ -264,7 +262,7 @@ import TidemarkModel
         let query = ["show": "failures", "c": ConsoleFixture.journal]
         let page = await anna.get("activity", query).text
         #expect(!page.contains("<span class=\"tag\">saved at ") && page.contains("name=before\">Trip:before</a>"))
-        // The type is not repeated, and a record that is not there has no link.
+        // The type is not repeated, and a record that is not in the cloud has no link.
         #expect(page.contains("<td data-column=\"Record\">Trip:new<br>") && page.contains("not in the cloud"))
         #expect(page.contains("deleted account<br><span class=\"hint\">\(gone.id)") && !page.contains("The account and its"))
         let overview = await anna.get("", ["c": ConsoleFixture.journal]).text
@@ -276,16 +274,14 @@ import TidemarkModel
         #expect(solved.components(separatedBy: "<span class=\"tag\">saved at <time").count == 3)
         #expect(solved.contains("name=Trip%3Anew\">Trip:new</a>"))
         #expect(await !anna.get("", ["c": ConsoleFixture.journal]).text.contains("were refused"))
-        // It is refused again: an error that was answered later is not over.
+        // The record is refused again after it was saved, so it counts again.
         var again = failure("why", environment: "development", of: fixture.cleo.id, record: "before")
         (again.firstAt, again.at) = (1_800_000_120_000_000, 1_800_000_120_000_000)
         try await fixture.credentials.record([again])
         #expect(await anna.get("", ["c": ConsoleFixture.journal]).text.contains("1 record of 1 account was refused"))
     }
 
-    @Test func `the overview says how many records of how many accounts were refused, and counts failures as requests do`()
-        async throws
-    {
+    @Test func `the overview counts refused records and their accounts, and counts failures by request`() async throws {
         let sample = FigureSample(began: 0, requests: 239, refused: 9, errors: 1, median: 1, slow: 2)
         let fixture = try await ConsoleFixture(figures: Figures(samples: [sample]))
         let anna = try await fixture.browser(fixture.anna)
@@ -294,7 +290,7 @@ import TidemarkModel
         #expect(quiet.contains("239 requests in the last hour, 10 of them failed: 9 refused (4xx), 1 in the server (5xx)"))
         try await fixture.credentials.record(
             (0..<5).map { failure("why", environment: "development", of: fixture.cleo.id, record: "r\($0)") } + [
-                // The same record again, for another reason; and what is no fault.
+                // The same record again for another reason; and a conflict, which is no error.
                 failure("another", environment: "development", of: fixture.cleo.id, record: "r1"),
                 failure("", environment: "development", of: fixture.cleo.id, code: "CONFLICT", record: ""),
                 failure("in production", environment: "production", of: fixture.cleo.id, record: "r9"),
@@ -310,7 +306,7 @@ import TidemarkModel
                     + "or the server or the owner of a zone has no room."))
         let place = "/console/activity?c=\(ConsoleFixture.journal)&amp;e="
         #expect(page.contains("\(place)development&amp;show=failures\">See why<"))
-        // A sign-in leads to development: what was refused in production is there all the same.
+        // The page after the sign-in is about development, and still shows refusals in production.
         #expect(page.contains("Production: 1 record of 1 account was refused in the last hour."))
         #expect(page.contains("\(place)production&amp;show=failures\">See why<"))
         let production = await anna.get("", ["c": ConsoleFixture.journal, "e": "production"]).text
@@ -321,7 +317,7 @@ import TidemarkModel
         #expect(await later.get("", ["c": ConsoleFixture.journal]).text.contains("refused in the last day."))
     }
 
-    @Test func `the overview says that there may be more where an account has as many errors as are kept`() async throws {
+    @Test func `the overview says that there may be more if an account has as many errors as are kept`() async throws {
         let fixture = try await ConsoleFixture(figures: Figures())
         let refused = (1..<SyncFailureLimits.ofAccount).map { number in
             failure("why", environment: "development", of: fixture.cleo.id, record: "r\(number)")
@@ -335,7 +331,7 @@ import TidemarkModel
         #expect(page.contains("At least \(SyncFailureLimits.ofAccount - 1) records of 1 account were refused in the last hour."))
     }
 
-    @Test func `subscriptions of an account are for who may see its records, and the look is in the log`() async throws {
+    @Test func `subscriptions are shown to those who may see the account's records, and the look is in the log`() async throws {
         var figures = Figures()
         figures.account = NotifiedAccount(
             subscriptions: [
@@ -360,12 +356,12 @@ import TidemarkModel
             try await fixture.credentials.auditLog().first { $0.event.action.rawValue == "admin.subscriptions.read" })
         #expect(entry.event.account == fixture.cleo.id && entry.event.actor == fixture.anna.id)
         let ben = try await fixture.browser(fixture.ben)
-        // A developer learns of no account that has nothing there.
+        // A developer can't learn of an account that has nothing in the container.
         #expect(await ben.get("activity", named).status == 404)
         try await fixture.save("own", type: "Note", ["text": .string("mine")], by: fixture.cleo, scope: .private)
         let seen = await ben.get("activity", named)
         #expect(seen.status == 200 && !seen.text.contains("Subscriptions of cleo@example.org"))
-        // The name by which the container knows the account leads to it, too: sync errors have that.
+        // The account's name in the container, which sync errors have, finds it, too.
         let name = StoredAccount.userRecordName(of: fixture.cleo.id, in: ConsoleFixture.journal)
         #expect(await ben.get("activity", query.merging(["account": name]) { $1 }).status == 200)
         #expect(await ben.get("activity", query.merging(["account": "_nobody"]) { $1 }).status == 404)
@@ -404,7 +400,7 @@ import TidemarkModel
         let module = await browser.get("live.js")
         #expect(module.type == "text/javascript; charset=utf-8" && module.text.contains("data-live"))
         #expect(page.header("Content-Security-Policy")?.contains("script-src 'self'") == true)
-        // For half an hour only the page itself asks.
+        // For half an hour only the page's own refreshes come.
         for _ in 0..<2 {
             fixture.advance(minutes: 14)
             #expect(await browser.get("activity", ["show": "requests"], isBackground: true).status == 200)

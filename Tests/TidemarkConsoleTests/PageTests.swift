@@ -9,8 +9,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: pages show what the cloud has, change it as they say, and hide what is not somebody's. Method: a cloud in a directory, and the text of
-/// the pages.
+/// Goal: pages show the records of the cloud, change them as they say, and hide what a person may not see. Method: a cloud in a
+/// directory, and the text of the pages.
 @Suite(.timeLimit(.minutes(30))) struct PageTests {
     private static let hostile = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&"
 
@@ -23,7 +23,7 @@ import TidemarkModel
                 let mayUse = account == fixture.anna || !section.needsOperator
                 #expect(reply.status == (mayUse ? 200 : 403), "\(section)")
                 #expect(reply.text.contains("<h1>"), "\(section)")
-                // What is meant as HTML and was taken for a text.
+                // HTML that was escaped by mistake.
                 #expect(reply.text.firstMatch(of: /&lt;\/?(div|p|a|dl|form|span|td|button|ul)\b/) == nil, "\(section)")
             }
         }
@@ -35,7 +35,7 @@ import TidemarkModel
         #expect(await browser.get("records").status == 404)
     }
 
-    @Test func `a query shows what it finds, and its request`() async throws {
+    @Test func `a query shows the records that it finds, and its request`() async throws {
         let fixture = try await ConsoleFixture()
         for (name, title, stars) in [("oslo", "Oslo", 5), ("bergen", "Bergen", 3), ("odda", "Odda", 1)]
             as [(String, String, Int64)]
@@ -67,7 +67,7 @@ import TidemarkModel
         #expect(wrong.status == 400 && wrong.text.contains("&#39;stars&#39; takes a whole number."))
     }
 
-    @Test func `a private database opens at the zone that has records, and long texts get room`() async throws {
+    @Test func `a private database opens at the zone with records, and long texts have room`() async throws {
         let fixture = try await ConsoleFixture()
         let database = try fixture.cloud.database(.private, of: ConsoleFixture.journal, account: fixture.cleo.id)
         let zone = CloudZoneID("TidemarkZone")
@@ -86,7 +86,7 @@ import TidemarkModel
         let page = await browser.get("records", query.merging(["zone": "TidemarkZone"]) { $1 }).text
         #expect(page.contains(">senja</a>") && page.contains("<div class=\"long\">far far"))
         #expect(page.contains("name=\"zone\" autocomplete=\"off\" value=\"TidemarkZone\""))
-        // Who names the default zone sees that.
+        // A request that names the default zone shows it.
         let named = await browser.get("records", query.merging(["zone": CloudZoneID.default.zoneName]) { $1 })
         #expect(named.status == 200 && named.text.contains("The database has other zones"))
         #expect(named.text.contains("name=\"zone\" autocomplete=\"off\" value=\"_defaultZone\""))
@@ -101,7 +101,7 @@ import TidemarkModel
         #expect(await browser.get("records", query).text.contains(">diary</a>"))
     }
 
-    @Test func `pages follow one another`() async throws {
+    @Test func `each page of a query links to the next`() async throws {
         let fixture = try await ConsoleFixture()
         for number in 0..<7 { try await fixture.save("city-\(number)", ["n": .int64(Int64(number))]) }
         try await fixture.cloud.setIndexes([.queryable], of: "recordName", in: "City", container: ConsoleFixture.journal)
@@ -119,7 +119,7 @@ import TidemarkModel
         #expect(found == (0..<7).map { "city-\($0)" })
     }
 
-    @Test func `a field without an index is named, and the page adds the index`() async throws {
+    @Test func `a query of a field without an index names it, and the page can add the index`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.ben)
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(entry.event.before == "queryable, sortable" && entry.event.after == "queryable, sortable, searchable")
     }
 
-    @Test func `a type or a field that there is none of is told, with the one that is meant`() async throws {
+    @Test func `an unknown type or field is reported with a similar name`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.ben)
@@ -168,7 +168,7 @@ import TidemarkModel
         #expect(!field.text.contains("is not marked"))
     }
 
-    @Test func `a record is made, changed and deleted, and the log has it before and after`() async throws {
+    @Test func `a record is made, changed and deleted, and the log has its values before and after`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let place = ["c": ConsoleFixture.journal, "type": "City"]
@@ -228,7 +228,7 @@ import TidemarkModel
         #expect(!blank.contains("tide_edited"))
     }
 
-    @Test func `who edits what another has changed sees both, and loses neither`() async throws {
+    @Test func `an edit of a record that another person has changed shows both versions, and loses neither`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(1)])
         let tag = try #require(try await fixture.record("oslo").changeTag)
@@ -252,7 +252,7 @@ import TidemarkModel
         #expect(try await fixture.record("oslo").fields == ["title": .string("Christiania"), "stars": .int64(4)])
     }
 
-    @Test func `an operator changes what others have made in the public database, and the record says who`() async throws {
+    @Test func `an operator changes public records of others, and the record says who did`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")], by: fixture.cleo)
         let browser = try await fixture.browser(fixture.anna)
@@ -269,7 +269,7 @@ import TidemarkModel
         #expect(record.modified?.userRecordName == fixture.cloud.userRecordName(of: fixture.anna, in: ConsoleFixture.journal))
     }
 
-    @Test func `what others have written is shown as text, on every page`() async throws {
+    @Test func `text of other people is shown as text on every page`() async throws {
         let fixture = try await ConsoleFixture()
         let hostile = Self.hostile
         try await fixture.save(
@@ -317,7 +317,7 @@ import TidemarkModel
         #expect(!signIn.text.contains("<script"))
     }
 
-    @Test func `a developer of one container sees and changes nothing of another`() async throws {
+    @Test func `a developer of one container can't see or change another`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("secret", type: "Hidden", ["title": .string("Hush")], in: ConsoleFixture.other)
         try await fixture.cloud.setIndexes([.queryable], of: "recordName", in: "Hidden", container: ConsoleFixture.other)
@@ -372,7 +372,7 @@ import TidemarkModel
         #expect(looks.allSatisfy { $0.event.account == fixture.cleo.id && $0.event.subject == "private/_defaultZone/Note" })
     }
 
-    @Test func `the schema is compared with production, and deployed when the operator says so twice`() async throws {
+    @Test func `the schema is compared with production, and deployed after a second confirmation`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.anna)
@@ -386,7 +386,7 @@ import TidemarkModel
         let asked = try await browser.post("schema", try form(page))
         #expect(asked.status == 200 && asked.text.contains("City.title is new: string"))
         #expect(asked.text.contains("<h1>Deploy the schema to production?</h1>") && asked.text.contains("will be deployed"))
-        // What comes in between is shown first.
+        // A change that comes in between is shown first.
         try await fixture.save("odda", ["stars": .int64(2)])
         for reply in [
             try await browser.post("schema", try form(page)), try await browser.postConfirmed("schema", try form(asked.text)),
@@ -416,7 +416,7 @@ import TidemarkModel
         #expect(schema["types"]?.first?["name"] as? String == "City")
     }
 
-    @Test func `a token is made, shown once, and revoked; what can't be a token or a key is refused`() async throws {
+    @Test func `a token is made, shown once, and revoked; invalid tokens and keys are refused`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.ben)
         let c = ["c": ConsoleFixture.journal]
@@ -441,7 +441,7 @@ import TidemarkModel
         #expect(log.allSatisfy { $0.actor == fixture.ben.id && !$0.after.contains(text) })
     }
 
-    @Test func `the schema grows by a form and by a file, in development alone`() async throws {
+    @Test func `a form and a file add to the schema, in development only`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.ben)
         let c = ["c": ConsoleFixture.journal]

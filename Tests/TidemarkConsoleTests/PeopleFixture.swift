@@ -40,7 +40,7 @@ struct PeopleFixture {
 
     // Shares
 
-    /// Shares Anna's zone, as far as it is not shared yet, and invites somebody.
+    /// Shares Anna's zone if it is not shared yet, and invites a person.
     ///
     /// - Returns: The share, and a link: for the person alone, or for everybody.
     func link(
@@ -97,7 +97,7 @@ struct PeopleFixture {
         return PersonBrowser(fixture: self, cookie: String(cookie.prefix { $0 != ";" }))
     }
 
-    /// What the audit log has, from the oldest on.
+    /// The entries of the audit log, the oldest first.
     func log() async throws -> [String] {
         try await credentials.auditLog().reversed().map { "\($0.event.action.rawValue) \($0.event.outcome)" }
     }

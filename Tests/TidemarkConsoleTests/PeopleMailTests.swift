@@ -7,8 +7,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: people help themselves by letters, nobody learns from it who has an account, and no letter leads to another server. Method: the pages over a
-/// cloud, with letters that are kept.
+/// Goal: people restore their access by mail, no stranger learns from it who has an account, and no letter leads to another
+/// server. Method: the pages over a cloud, with letters that are kept.
 @Suite(.timeLimit(.minutes(30))) struct PeopleMailTests {
     private let letters = Shared<[(recipient: String, text: String)]>([])
     private let time = Shared<Int64>(0)
@@ -27,7 +27,7 @@ import TidemarkModel
                 isPost: true, page: "forgotten", form: ["email": email], origin: host, fetchSite: "same-origin", baseURL: host))
     }
 
-    /// The path and query of the link in the last letter, once there are so many.
+    /// The path and query of the link in the last letter, once there are `count` letters.
     private func link(_ count: Int) async throws -> (page: String, key: String) {
         for _ in 0..<600 where letters.value.count < count { try await Task.sleep(for: .milliseconds(20)) }
         let text = try #require(letters.value.last).text
@@ -42,7 +42,8 @@ import TidemarkModel
                 baseURL: PeopleFixture.baseURL))
     }
 
-    @Test func `who has forgotten the password gets a link, and the page says the same to everybody`() async throws {
+    @Test
+    func `a person without the password gets a link by mail, and the page is the same for unknown addresses`() async throws {
         let fixture = try await fixture()
         let known = await ask(fixture, fixture.console.anna.email)
         let unknown = await ask(fixture, "nobody@example.org")
@@ -60,14 +61,14 @@ import TidemarkModel
         #expect(try await fixture.log().contains("account.password-link done"))
     }
 
-    @Test func `a link in a letter leads to the server as it is configured, whatever a request says`() async throws {
+    @Test func `the link in a letter does not lead to the host that a request names`() async throws {
         let fixture = try await fixture()
         #expect(await ask(fixture, fixture.console.anna.email, host: "https://evil.example").status == 200)
         _ = try await link(1)
         #expect(!letters.value[0].text.contains("evil"))
     }
 
-    @Test func `nobody's mailbox is filled`() async throws {
+    @Test func `requests can't fill a person's mailbox`() async throws {
         let fixture = try await fixture()
         for _ in 0..<3 { _ = await ask(fixture, fixture.console.anna.email) }
         _ = try await link(1)
@@ -78,7 +79,7 @@ import TidemarkModel
         #expect(await ask(fixture, "crowded@example.org").status == 429)
     }
 
-    @Test func `an address is the account's when a letter to it was answered, and not before`() async throws {
+    @Test func `a new address becomes the account's only when its letter was answered`() async throws {
         let fixture = try await fixture()
         let anna = fixture.console.anna
         let browser = try await fixture.browser(anna)
@@ -89,7 +90,7 @@ import TidemarkModel
         #expect(try await fixture.cloud.account(id: anna.id)?.name?.title == "Anna Berg")
         let (page, key) = try await link(1)
         #expect(page == "address" && letters.value[0].recipient == "anna@example.net")
-        // A program that reads mail opens the link, or a stranger to whom the letter went, and nothing happens.
+        // Opening the link changes nothing: a mail program may do so, or a stranger who got the letter.
         let shown = await fixture.pages.reply(
             to: ConsoleRequest(page: page, query: ["key": key], fetchSite: "none", baseURL: PeopleFixture.baseURL))
         #expect(shown.status == 403 && !shown.text.contains(anna.email))
@@ -97,7 +98,7 @@ import TidemarkModel
         let cleo = try await fixture.browser(fixture.console.cleo)
         #expect(try await cleo.post(page, ["key": key]).status == 403)
         #expect(try await fixture.cloud.account(id: anna.id)?.email == anna.email)
-        // It takes the link and the account's session; signing in leads back to it.
+        // The change needs the link and the account's session; signing in leads back to the link.
         let to = await fixture.signIn(anna.email, to: "address/\(key)").header("Location")
         #expect(to?.hasPrefix("/account/address?key=") == true)
         #expect(await browser.get(page, query: ["key": key]).text.contains("anna@example.net"))
@@ -106,13 +107,14 @@ import TidemarkModel
         #expect(try await fixture.cloud.account(id: anna.id)?.email == "anna@example.net")
         #expect(try await browser.post(page, ["key": key]).status == 404)
         #expect(try await browser.post(page, ["key": String(key.reversed())]).status == 404)
-        // The address before hears of it.
+        // The old address gets a letter, too.
         for _ in 0..<600 where letters.value.count < 2 { try await Task.sleep(for: .milliseconds(20)) }
         #expect(letters.value.last?.recipient == anna.email)
         #expect(letters.value.last?.text.contains("anna@example.net") == true)
     }
 
-    @Test func `a letter that was not taken is sent again, and the next one may be asked for at once`() async throws {
+    @Test
+    func `a letter that the mail server did not accept is sent again, and the next one may be requested at once`() async throws {
         struct Refused: Error { let isTemporary: Bool }
         let (failures, sent) = (Box([Refused(isTemporary: true), Refused(isTemporary: false)]), Shared(0))
         let fixture = try await PeopleFixture(
@@ -132,7 +134,7 @@ import TidemarkModel
         _ = await ask(fixture, fixture.console.anna.email)
         for _ in 0..<600 where sent.value == 0 { try await Task.sleep(for: .milliseconds(20)) }
         #expect(sent.value == 1)
-        // A letter to no address is not begun.
+        // A letter to an invalid address is not sent.
         let browser = try await fixture.browser(fixture.console.anna)
         let wrong = try await browser.post(
             "", ["action": "profile", "name": "", "email": "foo", "password": ConsoleFixture.password])

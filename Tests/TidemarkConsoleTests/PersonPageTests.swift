@@ -10,12 +10,12 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: people see and change their own accounts, with their passwords, and nobody else does. Method: requests with and without sessions, tokens and
-/// passwords.
+/// Goal: people see and change their own accounts, with their passwords, and nobody else can. Method: requests with and without
+/// sessions, tokens and passwords.
 @Suite(.timeLimit(.minutes(30))) struct PersonPageTests {
     private static let password = ConsoleFixture.password
 
-    @Test func `no page is shown without a session, and no form is taken`() async throws {
+    @Test func `without a session no page is shown, and no form is accepted`() async throws {
         let fixture = try await PeopleFixture()
         for page in PeoplePages.pages
         where !["sign-in", "password", "forgotten", "address"].contains(page) && !Console.open.contains(page) {
@@ -29,7 +29,7 @@ import TidemarkModel
         #expect(try await fixture.log().isEmpty)
     }
 
-    @Test func `everybody with an account comes in with the password, and nobody else learns why not`() async throws {
+    @Test func `every account signs in with its password, and a refusal does not say why`() async throws {
         let fixture = try await PeopleFixture()
         var refused: Set<String> = []
         for (email, password) in [
@@ -56,7 +56,7 @@ import TidemarkModel
         #expect(crowded.status == 429 && crowded.header("Retry-After") == "7" && crowded.text.contains("wait 7 seconds"))
     }
 
-    @Test func `a session of one's own pages opens no console, and the other way round`() async throws {
+    @Test func `a session of a person's own pages opens no console, and the other way round`() async throws {
         let fixture = try await PeopleFixture()
         let own = try await fixture.browser(fixture.console.anna)
         let secret = String(own.cookie.drop { $0 != "=" }.dropFirst())
@@ -67,7 +67,7 @@ import TidemarkModel
         let consoleSecret = String(browser.cookie.drop { $0 != "=" }.dropFirst())
         let reply = await fixture.pages.reply(to: ConsoleRequest(page: "", cookies: "tidemark-account=\(consoleSecret)"))
         #expect(reply.status == 303)
-        // With the role only the sessions of the console end.
+        // When the role ends, only the sessions of the console end.
         try await fixture.credentials.removeOperator(fixture.console.anna.id)
         #expect(await browser.get("").status == 303)
         #expect(await own.get().status == 200)
@@ -100,7 +100,8 @@ import TidemarkModel
         }
     }
 
-    @Test func `name and address are changed with the password, and others' addresses are not to be had`() async throws {
+    @Test
+    func `a name and an address are changed with the password, and another account's address can't be taken`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.browser(fixture.console.cleo)
         var form = [
@@ -133,7 +134,7 @@ import TidemarkModel
         #expect(await fixture.signIn("cleo.dahl@example.org").status == 303)
     }
 
-    @Test func `another password ends all sessions`() async throws {
+    @Test func `a new password ends all sessions`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.browser(fixture.console.cleo)
         let device = try await fixture.credentials.makeSession(
@@ -153,7 +154,7 @@ import TidemarkModel
         #expect(try await fixture.log().contains("account.password done"))
     }
 
-    @Test func `guessing the password in a form counts as signing in does`() async throws {
+    @Test func `guessing the password in a form counts like failed sign-ins`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.browser(fixture.console.cleo)
         let form = ["action": "password", "password": "wrong horse", "new": "another horse", "again": "another horse"]
@@ -161,11 +162,11 @@ import TidemarkModel
         let reply = try await browser.post("", form.merging(["password": Self.password]) { $1 })
         #expect(reply.text.contains("Too many attempts: wait 7 seconds"))
         #expect(await fixture.signIn("cleo@example.org").status == 429)
-        // A form without a password is no guess.
+        // A form without a password does not count.
         #expect(try await fixture.log().filter { $0 == "account.confirm wrong password" }.count == 19)
     }
 
-    @Test func `devices and sessions are shown as text, and ended one by one or all`() async throws {
+    @Test func `devices and sessions are shown as text, and can be ended singly or all at once`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)
@@ -182,11 +183,11 @@ import TidemarkModel
         #expect(page.contains("Debian &lt;12&gt;") && page.contains("<code>\(phone.session.id.prefix(4))</code>"))
         #expect(page.contains("\(ConsoleFixture.journal) (development)"))
         #expect(page.contains("within the last hour") && page.contains("within the last minute"))
-        // Another's session is one that is not there.
+        // Another account's session counts as unknown.
         #expect(try await browser.post("", ["action": "end", "id": foreign.session.id]).status == 404)
         #expect(try await browser.post("", ["action": "end", "id": phone.session.id]).status == 303)
         #expect(try await fixture.credentials.session(phone.text) == .failure(.revoked))
-        // The page offers to end all but its own.
+        // The page offers to end all sessions but its own.
         let others = await browser.get().text.matches(of: /name="id" value="([0-9a-f]{64})"/).map { String($0.1) }
         #expect(others.count == 1)
         #expect(try await browser.post("", ["action": "end", "id": others.first ?? ""]).status == 303)
@@ -201,7 +202,7 @@ import TidemarkModel
         #expect(try await !fixture.credentials.sessions(of: fixture.console.ben.id).isEmpty)
     }
 
-    @Test func `a person gives a device another name, and another's device none`() async throws {
+    @Test func `a person can rename an own device, and not another person's`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)
@@ -227,7 +228,8 @@ import TidemarkModel
         #expect(entry.event.subject == "session \(phone.session.id)")
     }
 
-    @Test func `a second factor is set up with its first code, asked for, and removed with the password`() async throws {
+    @Test
+    func `a second factor is set up with its first code, asked for at sign-in, and removed with the password`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)
@@ -241,14 +243,14 @@ import TidemarkModel
         let set = try await browser.post("second-factor", ["action": "set", "factor": pending, "code": try code()])
         let recovery = set.text.matches(of: /[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}/).map { String($0.0) }
         #expect(set.status == 200 && recovery.count == 8)
-        // Another one takes its place with the password alone, however short ago that was entered.
+        // Another second factor needs the password again, even if it was entered just now.
         let again = try await browser.post("second-factor", ["action": "begin"])
         #expect(again.text.contains("type=\"password\"") && !again.text.contains("name=\"factor\""))
         let confirmed = ["action": "begin", "confirmed": "1", "password": Self.password]
         #expect(try await browser.post("second-factor", confirmed).text.contains("name=\"factor\""))
         let asked = await fixture.signIn(cleo.email)
         #expect(asked.status == 403 && asked.text.contains("name=\"code\""))
-        // The code that has set it up is used up.
+        // The code of the set-up can't be used again.
         #expect(await fixture.signIn(cleo.email, code: try code()).status == 403)
         fixture.console.advance(minutes: 1)
         #expect(await fixture.signIn(cleo.email, code: try code()).status == 303)
@@ -281,7 +283,7 @@ import TidemarkModel
         return bytes
     }
 
-    @Test func `the archive has all that is the person's, and tar reads it`() async throws {
+    @Test func `the archive has all data of the person, and tar can read it`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         try await fixture.console.save("oslo", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
@@ -347,7 +349,7 @@ import TidemarkModel
         #expect(listed == "export/\(long)/\(long).txt\n")
     }
 
-    @Test func `what was damaged stands in the archive, and an archive has its turn until it is downloaded`() async throws {
+    @Test func `the archive says what was damaged, and archives wait for one another until they are downloaded`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         try await fixture.console.save("oslo", type: "Note", ["text": .string("mine")], by: cleo, scope: .private)
@@ -357,7 +359,7 @@ import TidemarkModel
         #expect(try await browser.post("export", ["password": Self.password]).status == 503)
         held = nil
         #expect(try await browser.post("export", ["password": Self.password]).status == 200)
-        // Of others, two at once.
+        // Other people can have two at once.
         let (ben, anna) = (
             try await fixture.browser(fixture.console.ben), try await fixture.browser(fixture.console.anna)
         )
@@ -387,7 +389,7 @@ import TidemarkModel
         #expect(named.contains(asset.digest))
     }
 
-    @Test func `a link is over once the password is taken away, and of two who have it one sets a password`() async throws {
+    @Test func `a link ends when the password is removed, and of two requests with one link one sets a password`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let administration = Administration(fixture.cloud, fixture.credentials, by: .system(name: "root"))
@@ -407,12 +409,12 @@ import TidemarkModel
         #expect(set == [cleo.id])
     }
 
-    @Test func `what an operator changes stays, when the person changes the name at the same time`() async throws {
+    @Test func `a person's new name does not undo what an operator changes at the same time`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)
         let own = PersonalAccount(fixture.cloud, fixture.credentials, cleo, from: "")
-        // The account as the request has read it, before an operator shuts it.
+        // The request has read the account before an operator restricts it.
         let administration = Administration(fixture.cloud, fixture.credentials, by: .system(name: "root"))
         _ = try await administration.update(cleo.email) { $0.status = .restricted }
         try await own.set(name: "Cleo Dahl", address: cleo.email)
@@ -466,7 +468,7 @@ import TidemarkModel
         #expect(await set(first, "another horse").header("Location") == "/account/sign-in?note=set")
         #expect(await fixture.signIn(cleo.email).status == 403)
         #expect(await fixture.signIn(cleo.email, "another horse").status == 303)
-        // Used, made before another password, altered, and too old: all alike.
+        // A link that was used, made before another password, altered or too old gets the same answer.
         let third = try await key()
         fixture.console.advance(minutes: 24 * 60 + 1)
         var seen: Set<String> = []
@@ -482,7 +484,7 @@ import TidemarkModel
         #expect(await set(invited, "a new horse").status == 303)
         #expect(await set(invited, "a new horse").status == 404)
         #expect(await fixture.signIn(dora.email, "a new horse").status == 303)
-        // Nor does it work for an account that can't be used.
+        // A link does not work for an account that is switched off either.
         let fourth = try await key()
         var disabled = cleo
         disabled.status = .restricted
@@ -492,7 +494,7 @@ import TidemarkModel
         #expect(log.count { $0 == "admin.account.password-link done" } == 5 && log.contains("account.password done"))
     }
 
-    @Test func `the console makes a link for operators alone`() async throws {
+    @Test func `only operators can make a link in the console`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let reply = try await browser.postConfirmed("account", ["id": "cleo@example.org", "action": "link"])

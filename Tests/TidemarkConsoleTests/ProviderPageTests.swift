@@ -9,8 +9,8 @@ import TidemarkOpenID
 
 @testable import TidemarkConsole
 
-/// Goal: people sign in with an identity provider to the account that they have connected, and nobody comes in by a link, an address or another's
-/// answer. Method: the pages over a cloud, and a provider on a port of this machine.
+/// Goal: people sign in with an identity provider to the account that they have connected; a link, an address or another person's
+/// answer signs nobody in. Method: the pages over a cloud, and a provider on a port of this machine.
 @Suite(.timeLimit(.minutes(30))) struct ProviderPageTests {
     /// A browser with its cookies.
     private final class Visitor {
@@ -46,7 +46,7 @@ import TidemarkOpenID
             return await send("callback", query: query, fromOther: true)
         }
 
-        /// The address that a page goes to by itself.
+        /// The address to which a page refreshes.
         static func refresh(_ reply: ConsoleReply) -> String? {
             reply.text.firstMatch(of: /http-equiv="refresh" content="0; url=([^"]+)"/)
                 .map { String($0.1).replacing("&amp;", with: "&") }
@@ -98,7 +98,7 @@ import TidemarkOpenID
         return Place(host: try #require(made), people: people)
     }
 
-    @Test func `an identity that is connected signs in, with what it is shown for`() async throws {
+    @Test func `a connected identity signs in, and the page shows the identity`() async throws {
         let place = try await place()
         let anna = Visitor(place)
         await anna.signIn(place.anna.email)
@@ -106,7 +106,7 @@ import TidemarkOpenID
         #expect(try await anna.post("connect", ["password": "wrong horse"]).text.contains("The password is wrong."))
         let bridge = try await anna.post("connect", ["password": ConsoleFixture.password])
         #expect(bridge.status == 200)
-        // A form may lead to no other server, also by a redirect: the page goes on by itself.
+        // A form's redirects may not lead to another server either, so the page refreshes to the provider.
         #expect(bridge.header("Content-Security-Policy")?.contains("form-action 'self';") == true)
         let connected = try await anna.comeBack(bridge)
         #expect(connected.status == 303 && connected.header("Location") == "/account?done=identity", "\(connected.text)")
@@ -117,7 +117,7 @@ import TidemarkOpenID
         let reply = try await browser.signIn(to: "share/a/production/b")
         #expect(reply.status == 303 && reply.header("Location") == "/share/a/production/b", "\(reply.text)")
         #expect(await browser.send("").text.contains(place.anna.email))
-        // What signs in is used up, and the cookie is none that scripts or other sites get.
+        // The cookie of the sign-in is removed; the session's cookie is hidden from scripts and other sites.
         #expect(browser.cookies["__Host-tidemark-provider"] == nil && browser.cookies.count == 1)
         let begun = await Visitor(place).send("provider")
         let cookie = try #require(begun.header("Set-Cookie"))
@@ -134,7 +134,7 @@ import TidemarkOpenID
         #expect(entries[2].after == "anna@example.net at \(place.host.issuer)" && entries[3].after == "identity \(id)")
     }
 
-    @Test func `an answer counts in the browser alone in which the sign-in has begun`() async throws {
+    @Test func `an answer of the provider counts only in the browser that began the sign-in`() async throws {
         let place = try await place()
         let anna = Visitor(place)
         await anna.signIn(place.anna.email)
@@ -142,7 +142,7 @@ import TidemarkOpenID
         let attacker = Visitor(place)
         let begun = await attacker.send("provider")
         let query = try await place.host.follow(try #require(begun.header("Location"))).query
-        // A link with the attacker's answer signs nobody in.
+        // A link with the attacker's answer does not sign the victim in.
         let victim = Visitor(place)
         let injected = await victim.send("callback", query: query, fromOther: true)
         #expect(injected.status == 400 && victim.cookies.isEmpty)
@@ -155,7 +155,7 @@ import TidemarkOpenID
             let visitor = Visitor(place)
             #expect(try await visitor.comeBack(await visitor.send("provider"), changing: change).status == 400)
         }
-        // Of two that a browser has begun, the last one counts.
+        // If a browser has begun two sign-ins, the last one counts.
         let browser = Visitor(place)
         let first = await browser.send("provider")
         let second = await browser.send("provider")
@@ -163,7 +163,7 @@ import TidemarkOpenID
         #expect(try await browser.comeBack(second).status == 303)
     }
 
-    @Test func `an answer is good once, and for ten minutes`() async throws {
+    @Test func `an answer of the provider can be used once, within ten minutes`() async throws {
         let place = try await place()
         let anna = Visitor(place)
         await anna.signIn(place.anna.email)
@@ -173,7 +173,7 @@ import TidemarkOpenID
         let cookies = browser.cookies
         let query = try await place.host.follow(try #require(begun.header("Location"))).query
         #expect(await browser.send("callback", query: query, fromOther: true).status == 303)
-        // Somebody has kept the cookie and the address.
+        // An attacker has kept the cookie and the address.
         browser.cookies = cookies
         let again = await browser.send("callback", query: query, fromOther: true)
         #expect(again.status == 403 && again.text.contains("used already") && browser.cookies["__Host-tidemark-account"] == nil)
@@ -181,14 +181,14 @@ import TidemarkOpenID
         let slow = await late.send("provider")
         place.people.console.advance(minutes: 11)
         #expect(try await late.comeBack(slow).status == 400)
-        // What was altered is no cookie.
+        // An altered cookie does not count.
         let forged = Visitor(place)
         let other = await forged.send("provider")
         forged.cookies["__Host-tidemark-provider"]?.append("A")
         #expect(try await forged.comeBack(other).status == 400)
     }
 
-    @Test func `an identity without an account gets none, and is told what to do`() async throws {
+    @Test func `an identity without an account does not sign in, and the page says what to do`() async throws {
         let place = try await place(.init("anna-1", email: "anna@example.org"))
         let visitor = Visitor(place)
         let reply = try await visitor.signIn()
@@ -198,7 +198,7 @@ import TidemarkOpenID
         #expect(try await place.log() == ["account.sign-in the identity has no account"])
     }
 
-    @Test func `an account is made where the server does so, for a verified address that nobody has`() async throws {
+    @Test func `if the server allows it, an account is made for a verified address that is not in use`() async throws {
         let place = try await place(.init("dora-1", email: "Dora@example.org", name: "Dora\u{7} Dahl"), signsUp: true)
         let dora = Visitor(place)
         let reply = try await dora.signIn()
@@ -211,7 +211,7 @@ import TidemarkOpenID
         #expect(try await place.people.cloud.allAccounts().count == 4)
         #expect(try await place.log() == ["account.sign-up done", "account.sign-in done", "account.sign-in done"])
 
-        // Anna's account is hers, whoever has the address at the provider.
+        // An identity with Anna's address does not get her account.
         place.host.become(.init("anna-9", email: "ANNA@example.org"))
         let taken = try await Visitor(place).signIn()
         #expect(taken.status == 409 && taken.text.contains("has an account here already"))
@@ -227,13 +227,13 @@ import TidemarkOpenID
         place.host.become(.init("emil-1", email: "no address"))
         #expect(try await Visitor(place).signIn().status == 400)
         #expect(try await place.people.cloud.allAccounts().count == 4)
-        // The address is asked for where the ID token has none.
+        // If the ID token has no address, the server asks the provider for it.
         place.host.change { $0.tellsEmailAtOnce = false }
         place.host.become(.init("emil-1", email: "emil@example.org"))
         #expect(try await Visitor(place).signIn().status == 303)
     }
 
-    @Test func `an account whose use has ended is not signed in to`() async throws {
+    @Test func `an identity can't sign in to an account that is switched off`() async throws {
         let place = try await place(.init("dora-1", email: "dora@example.org"), signsUp: true)
         _ = try await Visitor(place).signIn()
         var account = try #require(try await place.people.cloud.account("dora@example.org"))
@@ -244,7 +244,7 @@ import TidemarkOpenID
         #expect(visitor.cookies.isEmpty)
     }
 
-    @Test func `a second factor is asked for after the provider, and its codes are no easier to guess`() async throws {
+    @Test func `a second factor is asked for after the provider, and guessing its codes is no easier`() async throws {
         let place = try await place()
         let credentials = place.people.credentials
         let anna = Visitor(place)
@@ -265,14 +265,14 @@ import TidemarkOpenID
         let done = await visitor.send("provider", form: ["proof": proof, "code": recovery[0]])
         #expect(done.status == 303 && done.header("Location") == "/share/a/production/b")
         #expect(await visitor.send("").status == 200)
-        // The code is used up, and the form is good for five minutes.
+        // The code was used, and the form is valid for five minutes.
         #expect(await Visitor(place).send("provider", form: ["proof": proof, "code": recovery[0]]).status == 403)
         #expect(await Visitor(place).send("provider", form: ["proof": proof + "A", "code": recovery[1]]).status == 400)
         place.people.console.advance(minutes: 6)
         #expect(await Visitor(place).send("provider", form: ["proof": proof, "code": recovery[1]]).status == 400)
     }
 
-    @Test func `an identity that was disconnected signs in no more, also in the middle of it`() async throws {
+    @Test func `a disconnected identity no longer signs in, even if it is disconnected during the sign-in`() async throws {
         let place = try await place()
         let anna = Visitor(place)
         await anna.signIn(place.anna.email)
@@ -292,7 +292,7 @@ import TidemarkOpenID
                 == .refused)
     }
 
-    @Test func `an identity is of one account, and connected in the session that has begun it`() async throws {
+    @Test func `an identity belongs to one account, and is connected only in the session that began it`() async throws {
         let place = try await place()
         let (anna, cleo) = (Visitor(place), Visitor(place))
         await anna.signIn(place.anna.email)
@@ -302,7 +302,7 @@ import TidemarkOpenID
         let another = try await cleo.connect()
         #expect(another.status == 409 && another.text.contains("signs in to another account"))
         #expect(try await place.people.credentials.identities(of: place.people.console.cleo.id).isEmpty)
-        // Several identities of an account.
+        // An account may have several identities.
         place.host.become(.init("anna-2", email: "work@example.net"))
         #expect(try await anna.connect().status == 303)
         #expect(try await place.people.credentials.identities(of: place.anna.id).map(\.key.subject) == ["anna-1", "anna-2"])
@@ -313,13 +313,13 @@ import TidemarkOpenID
         }
         place.host.become(.init("anna-11"))
         #expect(try await anna.connect().text.contains("10 at the most"))
-        // The session has ended meanwhile.
+        // The session ends in the meantime.
         let bridge = try await cleo.post("connect", ["password": ConsoleFixture.password])
         cleo.cookies["__Host-tidemark-account"] = nil
         #expect(try await cleo.comeBack(bridge).status == 403)
     }
 
-    @Test func `who has no password confirms at the provider, where they are asked for it again`() async throws {
+    @Test func `an account without a password confirms with a new sign-in at the provider`() async throws {
         let place = try await place(.init("dora-1", email: "dora@example.org"), signsUp: true)
         let dora = Visitor(place)
         _ = try await dora.signIn()
@@ -332,7 +332,7 @@ import TidemarkOpenID
         #expect(try await dora.post("delete", on: "delete").status == 403)
         #expect(try await dora.post("export", on: "export").status == 400)
 
-        // A provider that does not ask, or another identity, confirms nothing.
+        // A sign-in that is too old, or another identity, confirms nothing.
         place.host.change { $0.claims = { $0["auth_time"] = 1_799_990_000 } }
         #expect(try await dora.comeBack(await dora.send("provider", query: ["confirm": ""])).status == 403)
         place.host.change { $0.claims = nil }
@@ -344,7 +344,7 @@ import TidemarkOpenID
         let confirmed = try await dora.comeBack(await dora.send("provider", query: ["confirm": "delete"]))
         #expect(confirmed.status == 303 && confirmed.header("Location") == "/account/delete?done=confirmed", "\(confirmed.text)")
         #expect(try await dora.post("profile", profile).status == 303)
-        // The last that lets her in stays, until she has a password.
+        // The last way to sign in stays until there is a password.
         let id = IdentityKey(issuer: place.host.issuer, subject: "dora-1").id
         let last = try await dora.post("disconnect", ["id": id])
         #expect(last.status == 400 && last.text.contains("set a password first"))
@@ -353,7 +353,7 @@ import TidemarkOpenID
         _ = try await dora.comeBack(await dora.send("provider", query: ["confirm": ""]))
         let set = try await dora.post("password", ["new": ConsoleFixture.password, "again": ConsoleFixture.password])
         #expect(set.status == 303, "\(set.text)")
-        // Now there is a password, and that is what is asked for.
+        // From now on the password is asked for.
         let again = Visitor(place)
         _ = try await again.signIn()
         #expect(await again.send("").text.contains("current-password"))
@@ -361,7 +361,7 @@ import TidemarkOpenID
         #expect(try await again.post("disconnect", ["id": id]).status == 303)
     }
 
-    @Test func `who signs in with the provider has entered no password`() async throws {
+    @Test func `a sign-in with the provider does not count as entering the password`() async throws {
         let place = try await place()
         let anna = Visitor(place)
         await anna.signIn(place.anna.email)
@@ -372,7 +372,7 @@ import TidemarkOpenID
         #expect(try await anna.post("begin", on: "second-factor").text.contains("name=\"code\""))
     }
 
-    @Test func `what the provider says of a failure is a sentence of this server`() async throws {
+    @Test func `a failure at the provider is described in this server's words`() async throws {
         let place = try await place()
         for (error, status) in [
             ("access_denied", 403), ("login_required", 403), ("temporarily_unavailable", 503), ("invalid_scope", 502),
@@ -388,11 +388,11 @@ import TidemarkOpenID
         let visitor = Visitor(place)
         let reply = try await visitor.comeBack(await visitor.send("provider")) { $0["code"] = nil }
         #expect(reply.status == 400)
-        // Nobody but the one who has begun it is told of an error.
+        // Only the browser that began the sign-in gets the error.
         #expect(await Visitor(place).send("callback", query: ["error": "access_denied"], fromOther: true).status == 400)
     }
 
-    @Test func `a provider that is down, or not to be trusted, is a page, and its reason is in the log`() async throws {
+    @Test func `if the provider is down or can't be trusted, a page says so, and the log has the reason`() async throws {
         let place = try await place()
         place.host.change { $0.replies["/token"] = .page("500 Internal Server Error") }
         #expect(try await Visitor(place).signIn().status == 503)
@@ -410,7 +410,7 @@ import TidemarkOpenID
         #expect(await Visitor(down).send("sign-in").status == 200)
     }
 
-    @Test func `attempts at the provider's answers are counted, and pages of other methods are none`() async throws {
+    @Test func `attempts with answers of the provider are counted, and other methods and addresses are refused`() async throws {
         let place = try await place()
         _ = try await Visitor(place).signIn()
         #expect(place.people.console.attempts.withLock { $0.count { $0.hasPrefix("identity ") } } == 1)
@@ -418,13 +418,13 @@ import TidemarkOpenID
         let long = String(repeating: "a", count: 2_000)
         #expect(await Visitor(place).send("provider", query: ["to": long]).status == 400)
         #expect(await Visitor(place).send("provider", query: ["to": "a\0b"]).status == 400)
-        // It leads to no other server.
+        // The redirect leads to no other server.
         let visitor = Visitor(place)
         await visitor.signIn(place.anna.email)
         #expect(await visitor.send("provider", query: ["to": "https://evil.example.org"]).header("Location") == "/account")
     }
 
-    @Test func `without a provider nothing is said of one`() async throws {
+    @Test func `without a provider the pages do not mention it`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.browser(fixture.console.anna)
         #expect(await !browser.get().text.contains("Sign in with"))

@@ -69,7 +69,7 @@ import Testing
         #expect(rows[zone + size - 8][zone + 8])
     }
 
-    @Test(arguments: lengths) func `the dark modules are those that the library says`(_ length: Int) throws {
+    @Test(arguments: lengths) func `the dark modules are those of the library`(_ length: Int) throws {
         let rows = try modules(try #require(QRSymbol(text(length))).picture("a picture"))
         let bytes = Array(text(length).utf8)
         let code = try #require(QRcode_encodeData(Int32(bytes.count), bytes, 0, QR_ECLEVEL_M))
@@ -82,14 +82,14 @@ import Testing
         }
     }
 
-    @Test func `what no symbol can hold has no picture`() {
+    @Test func `a text that is too long for a symbol has no picture`() {
         #expect(QRSymbol(String(repeating: "x", count: 2_332)) == nil && QRSymbol("") == nil)
         // The longest address of an account, each of whose characters is encoded.
         let email = String(repeating: "%40", count: 255)
         #expect(QRSymbol(Self.address.replacing("anna%40example.org", with: email)) != nil)
     }
 
-    @Test func `a picture says what it is to people who do not see it, as text`() throws {
+    @Test func `a picture has a description for people who do not see it`() throws {
         let picture = try #require(QRSymbol(Self.address)).picture("\"a\" <b>").text
         #expect(picture.contains("role=\"img\" aria-label=\"&quot;a&quot; &lt;b&gt;\""))
         // The page's policy lets no style in, and a camera needs dark on light.

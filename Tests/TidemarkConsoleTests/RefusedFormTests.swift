@@ -8,14 +8,14 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: a form that is refused comes back with what was typed and what was wrong; no page is one from which nothing leads on; and what was done is said.
-/// Method: forms of all pages that can't be, and the text of the pages that answer.
+/// Goal: a refused form comes back with what was typed and what is wrong; every page has a link onwards; a page says what was
+/// done. Method: invalid forms of all pages, and the text of the pages that answer.
 @Suite(.timeLimit(.minutes(30))) struct RefusedFormTests {
     private static let c = ["c": ConsoleFixture.journal]
     private static let typed = "<b>\"typed\" & kept</b>"
     private static let shown = "&lt;b&gt;&quot;typed&quot; &amp; kept&lt;/b&gt;"
 
-    @Test func `a quota that can't be comes back in its field, which says why`() async throws {
+    @Test func `an invalid quota comes back in its field, which says why`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let form = Self.c.merging(["id": fixture.cleo.email, "action": "quota", "quota": Self.typed]) { $1 }
@@ -28,14 +28,14 @@ import TidemarkModel
             ))
         let alerts = reply.text.matches(of: /<div class="notice error" id="refused" role="alert"><p>([^<]+)<\/p>/)
         #expect(alerts.map(\.1) == ["A quota is a whole number, such as 5GB, 2700kB or 2700000; empty or none for no limit."])
-        // What the account has, it has still, and its page shows it again.
+        // The account keeps its quota, and its page shows it.
         #expect(try await fixture.cloud.account(id: fixture.cleo.id)?.quota == .max)
         #expect(
             await browser.get("account", ["id": fixture.cleo.email]).text.contains(
                 "name=\"quota\" autocomplete=\"off\" value=\"\">"))
     }
 
-    @Test func `a quota is none by that word, and a quota below what is in use is said to be that`() async throws {
+    @Test func `the word 'none' removes a quota, and the page says if a quota is below the current use`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         try await fixture.save("note", type: "Note", ["text": .string("mine")], scope: .private)
@@ -65,7 +65,7 @@ import TidemarkModel
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(5)])
         let browser = try await fixture.browser(fixture.anna)
-        // A form, and the parts of the page that have what was typed.
+        // A form, and the parts of the page that show what was typed.
         let forms: [(String, [String: String], [String])] = [
             (
                 "schema", ["action": "add", "type": "City", "field": "1 \(Self.typed)", "kind": "list<double>"],
@@ -103,15 +103,13 @@ import TidemarkModel
         let unfit = ["action": "indexes", "type": "City", "was.photo": "", "queryable.photo": "1"]
         let refused = try await browser.post("schema", Self.c.merging(unfit) { $1 })
         #expect(refused.text.contains("A field of the type asset can&#39;t be queryable."))
-        // Boxes are as somebody has left them.
+        // Boxes stay as the person left them.
         let boxes = ["action": "indexes", "type": "Absent", "was.title": "", "queryable.title": "1"]
         let reply = try await browser.post("schema", Self.c.merging(boxes) { $1 })
         #expect((400...499).contains(reply.status) && reply.text.contains("id=\"refused\""), "\(reply.status)")
     }
 
-    @Test func `a record's form that was refused keeps its version: what a device changes meanwhile is shown before it is saved`()
-        async throws
-    {
+    @Test func `a refused record form keeps its version, and a device's change is shown before the form is saved`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(4), "note": .string("old")])
         let browser = try await fixture.browser(fixture.anna)
@@ -121,7 +119,7 @@ import TidemarkModel
             "was.title": "Oslo", "is.stars": "five", "was.stars": "4", "is.note": "old", "was.note": "old", "parent": "",
             "wasParent": "",
         ]) { $1 }
-        // The device saves another version meanwhile.
+        // A device saves another version in the meantime.
         try await fixture.change("oslo", ["stars": .int64(9), "note": .string("of the device")])
         let current = try #require(try await fixture.record("oslo").changeTag)
         let refused = try await browser.post("record", opened)
@@ -130,7 +128,7 @@ import TidemarkModel
         #expect(refused.text.contains("name=\"tag\" value=\"\(begun)\"") && !refused.text.contains("value=\"\(current)\""))
         #expect(refused.text.contains("name=\"was.stars\" value=\"4\""))
         #expect(refused.text.contains("name=\"was.note\" value=\"old\"") && !refused.text.contains("of the device"))
-        // Put right, it asks.
+        // With a valid value the form asks first.
         let right = opened.merging(["is.stars": "5"]) { $1 }
         let asked = try await browser.post("record", right)
         #expect(asked.status == 409)
@@ -138,7 +136,7 @@ import TidemarkModel
         #expect(asked.text.contains("<strong>of the device</strong>") && asked.text.contains("<strong>9</strong>"))
         #expect(asked.text.contains("name=\"tag\" value=\"\(current)\"") && asked.text.contains("name=\"was.stars\" value=\"9\""))
         #expect(try await fixture.record("oslo").fields["stars"] == .int64(9))
-        // Sent again, it changes what was typed, and nothing of the device's.
+        // Sent again, it changes the typed fields only.
         let again = right.merging([
             "tag": current, "was.stars": "9", "is.note": "of the device", "was.note": "of the device",
         ]) { $1 }
@@ -147,7 +145,7 @@ import TidemarkModel
         #expect(fields["stars"] == .int64(5) && fields["note"] == .string("of the device"))
     }
 
-    @Test func `what a refused form says that a record had is text, and a tag that is none saves nothing`() async throws {
+    @Test func `a refused form shows the record's old values as text, and an invalid tag saves nothing`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(4)])
         let browser = try await fixture.browser(fixture.anna)
@@ -164,7 +162,7 @@ import TidemarkModel
         #expect(try await fixture.record("oslo").fields["stars"] == .int64(4))
     }
 
-    @Test func `a new record's form that was refused takes nothing from a record of its name, which a device has made meanwhile`()
+    @Test func `a refused form of a new record does not overwrite a record of its name that a device makes meanwhile`()
         async throws
     {
         let fixture = try await ConsoleFixture()
@@ -180,7 +178,7 @@ import TidemarkModel
         let asked = try await browser.post("record", form.merging(["is.stars": "5"]) { $1 })
         #expect(asked.status == 409 && asked.text.contains("There is a record of this name already."))
         #expect(try await fixture.record("oslo").fields["title"] == .string("Of the device"))
-        // The form is of that record now, and stays so where it is refused.
+        // The form is for that record now, and stays so if it is refused.
         let tag = try #require(try await fixture.record("oslo").changeTag)
         let wrong = form.merging(["tag": tag, "was.title": "Of the device", "is.stars": "six"]) { $1 }
         let kept = try await browser.post("record", wrong)
@@ -189,7 +187,7 @@ import TidemarkModel
         #expect(try await browser.post("record", wrong.merging(["is.stars": "6"]) { $1 }).status == 409)
     }
 
-    @Test func `a password is never shown again, whatever was refused`() async throws {
+    @Test func `a password is never shown again after a refusal`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         for (page, form) in [
@@ -204,7 +202,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what a page can't do is said on it, and each page of an error leads on`() async throws {
+    @Test func `a page says what it can't do, and each error page has a link`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let ended = try await browser.post("account", ["id": fixture.cleo.email, "action": "end", "session": "none"])
@@ -222,7 +220,7 @@ import TidemarkModel
         #expect(try await browser.post("nothing", [:]).text.contains("To the overview"))
     }
 
-    @Test func `a page that can't be shown leads to one that can`() async throws {
+    @Test func `a page that can't be shown links to one that can`() async throws {
         let fixture = try await ConsoleFixture()
         func leads(_ browser: Browser, _ page: String, _ query: [String: String] = [:]) async throws -> String {
             let text = await browser.get(page, query).text
@@ -235,14 +233,14 @@ import TidemarkModel
         }
         #expect(try await leads(anna, "account", ["id": "nobody@example.org"]) == "accounts")
         #expect(try await leads(developer, "record", ["name": "absent"]) == "records")
-        // Who has no container has no page of one.
+        // A person without a container can't open pages of one.
         try await fixture.credentials.setOperator(fixture.cleo.id, role: .developer, containers: [ConsoleFixture.other])
         let without = try await fixture.browser(fixture.cleo)
         try await fixture.credentials.removeContainer(ConsoleFixture.other)
         for page in ["records", "schema", "zones", "activity"] { #expect(try await leads(without, page) == "", "\(page)") }
     }
 
-    @Test func `what was asked is left to where one came from, and to no other place`() async throws {
+    @Test func `the Cancel link of a question leads to the page before it, and to no other place`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.anna)
@@ -269,7 +267,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `the boxes of a type are set at once, and what nobody has touched stays`() async throws {
+    @Test func `the boxes of a type are saved together, and untouched boxes keep the current value`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "stars": .int64(5), "note": .string("x")])
         let browser = try await fixture.browser(fixture.anna)
@@ -277,7 +275,7 @@ import TidemarkModel
         #expect(
             page.contains("form=\"indexes0\" name=\"queryable.title\"")
                 && page.contains("form=\"indexes0\" name=\"was.stars\" value=\"\""))
-        // Meanwhile somebody else marks another field.
+        // Another person marks another field in the meantime.
         try await fixture.cloud.setIndexes([.sortable], of: "note", in: "City", container: ConsoleFixture.journal)
         let form = [
             "action": "indexes", "type": "City", "was.title": "", "was.stars": "", "was.note": "", "queryable.title": "1",
@@ -292,7 +290,7 @@ import TidemarkModel
         #expect(log.map(\.subject) == ["City.title", "City.stars"])
     }
 
-    @Test func `a page says what was done, and who has done something by their address`() async throws {
+    @Test func `a page says what was done, and names people by their addresses`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.anna)
@@ -334,7 +332,7 @@ import TidemarkModel
                 && !log.contains(fixture.anna.id))
     }
 
-    @Test func `a cell has the name of its column, and a column of numbers stands to the right`() {
+    @Test func `a cell has the name of its column, and a column of numbers is aligned to the right`() {
         let rows: [HTML] = [
             "<tr><td>a &lt;td&gt;</td><td class=\"number\">1</td><td><button>Go</button></td></tr>", Layout.row(["b"]),
         ]
@@ -347,13 +345,13 @@ import TidemarkModel
         #expect(text.contains("<tr><td data-column=\"Name\">b</td></tr>"))
     }
 
-    @Test func `a word of parts breaks between them, and is text`() {
+    @Test func `a long word wraps between its parts, and is shown as text`() {
         #expect(Layout.parts("a@b.c/<d>").text == "<span class=\"parts\">a@<wbr>b.<wbr>c/<wbr>&lt;d&gt;</span>")
         let long = String(repeating: "x", count: 32)
         #expect(Layout.parts(long).text == long && Layout.parts("").text.isEmpty)
     }
 
-    @Test func `who tries too often is told so on the page that asks`() async throws {
+    @Test func `too many attempts are reported on the page that asks`() async throws {
         let fixture = try await ConsoleFixture()
         let crowded = try await fixture.cloud.addAccount("busy@example.org")
         try await fixture.credentials.setPassword(ConsoleFixture.password, of: crowded.id)

@@ -7,8 +7,9 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: the overview warns of accounts only while they are refused, says when it saw that last, and refused sign-ins are told apart by account
-/// without anything that was typed. Method: failures that the test adds, sessions and accounts that it changes, and a clock that it moves.
+/// Goal: the overview warns of accounts only while they are refused, and says when it saw that last; refused sign-ins are listed
+/// by account, without the text that was typed. Method: failures that the test adds, sessions and accounts that it changes, and a
+/// clock that it moves.
 @Suite(.timeLimit(.minutes(30))) struct RestoredAccessTests {
     private static let start: Int64 = 1_800_000_000_000_000
 
@@ -43,7 +44,7 @@ import TidemarkModel
         await browser.get("activity", ["show": "failures", "c": ConsoleFixture.journal]).text
     }
 
-    @Test func `an account that was disabled is warned of until it is enabled, with the time of the last refusal`() async throws {
+    @Test func `the overview warns of a disabled account until it is enabled, with the time of the last refusal`() async throws {
         let fixture = try await ConsoleFixture()
         let phone = try await signIn(fixture.cleo, on: "phone", fixture)
         var cleo = fixture.cleo
@@ -62,11 +63,11 @@ import TidemarkModel
         #expect(await errors(anna).contains("<span class=\"tag\">access restored since</span>"))
     }
 
-    @Test func `a session that has ended is warned of until its device has signed in again, in the same place`() async throws {
+    @Test func `the overview warns of an ended session until its device has signed in again, in the same place`() async throws {
         let fixture = try await ConsoleFixture()
         let cleo = fixture.cleo
         let phone = try await signIn(cleo, on: "phone", fixture)
-        // While the session is there, the failure learns what its device is called.
+        // While the session exists, the failure gets the device's name.
         try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id)])
         let anna = try await fixture.browser(fixture.anna)
         #expect(await warning(anna) == nil)
@@ -78,13 +79,13 @@ import TidemarkModel
         #expect(await warning(anna) != nil)
         _ = try await signIn(cleo, on: "phone", fixture)
         #expect(await warning(anna) == nil)
-        // What is refused later is not over.
+        // A later refusal counts again.
         fixture.advance(minutes: 1)
         try await fixture.credentials.record([refusal(of: cleo.id, by: phone.id, at: fixture.credentials.time)])
         #expect(await warning(anna) != nil)
     }
 
-    @Test func `a session that had ended before it was refused has its device's name, and no other device restores its access`()
+    @Test func `a session that ended before its refusal has its device's name, and another device's sign-in does not count`()
         async throws
     {
         let fixture = try await ConsoleFixture()
@@ -112,15 +113,13 @@ import TidemarkModel
         let again = try await signIn("phone of Cleo")
         #expect(await warning(anna) == nil)
         #expect(await errors(anna).contains("access restored since"))
-        // The name with which it signed in counts also when it is called otherwise since.
+        // The name at the sign-in counts even if the device was renamed since.
         _ = try await fixture.credentials.renameSession(id: again, of: cleo.id, to: "old phone")
         #expect(try await fixture.credentials.sessions(of: cleo.id).contains { $0.device == "old phone" })
         #expect(await warning(anna) == nil)
     }
 
-    @Test func `a session leads to no account and no device in another container, and a developer there learns of neither`()
-        async throws
-    {
+    @Test func `a failure with a session does not show its account and device in another container`() async throws {
         let fixture = try await ConsoleFixture()
         let phone = try await signIn(fixture.cleo, on: "phone of Cleo", fixture)
         var elsewhere = refusal(of: "", by: phone.id)
@@ -131,7 +130,7 @@ import TidemarkModel
         #expect(page.contains("AUTHENTICATION_FAILED") && !page.contains("phone of Cleo") && !page.contains("cleo@example.org"))
     }
 
-    @Test func `a developer pages through refused sign-ins as one, whatever addresses were tried`() async throws {
+    @Test func `a developer sees refused sign-ins as one, whichever addresses were tried`() async throws {
         let fixture = try await ConsoleFixture()
         for (number, account) in [fixture.cleo.id, fixture.anna.id, nil, nil].enumerated() {
             let sender = account.map(SyncFailure.sender(ofSignInTo:)) ?? ""
@@ -156,10 +155,10 @@ import TidemarkModel
         arguments: [
             (1_000, "an asset needs 1000 bytes, and does not fit into \(SyncFailure.ownStorage): 0 of 900 bytes are used"),
             (1_000, "the content has at least 1000 bytes, and does not fit into what is left of \(SyncFailure.ownStorage)"),
-            // A title may be as long as that.
+            // A title may contain a text like this.
             (20_000, "\(SyncFailure.ownStorage) is full, and the title 'Trip 12 bytes, and d' needs room"),
         ] as [(Int64, String)])
-    func `an account without room is warned of until what was refused fits into its quota, or it has none`(
+    func `the overview warns of an account without room until the refused content fits, or the quota is removed`(
         needed: Int64, reason: String
     ) async throws {
         let fixture = try await ConsoleFixture()
@@ -175,7 +174,7 @@ import TidemarkModel
         let anna = try await fixture.browser(fixture.anna)
         #expect(
             await warning(anna)?.contains("Requests of 1 account were refused in the last hour: 1 account has no room.") == true)
-        // It has more, and still not enough.
+        // The quota is larger, but not large enough.
         cleo.quota = used + needed - 1
         try await fixture.cloud.update(cleo)
         #expect(await warning(anna) != nil)
@@ -186,13 +185,13 @@ import TidemarkModel
             #expect(await warning(anna) == nil)
             #expect(await errors(anna).contains("<span class=\"tag\">has room again</span>"))
         }
-        // It is full again.
+        // The account is full again.
         cleo.quota = used
         try await fixture.cloud.update(cleo)
         #expect(await warning(anna) != nil)
     }
 
-    @Test func `room in an environment that was never used is the whole quota, and asking for it makes nothing`() async throws {
+    @Test func `an unused environment has the whole quota as room, and asking does not make it`() async throws {
         let fixture = try await ConsoleFixture()
         var cleo = fixture.cleo
         cleo.quota = 1_000
@@ -208,7 +207,7 @@ import TidemarkModel
         #expect(try await !fixture.cloud.hasContainer(ConsoleFixture.journal, .production))
     }
 
-    @Test func `the overview names each cause with its number, and an account that is full by what that means`() async throws {
+    @Test func `the overview lists each cause with its number, and says what a full account means`() async throws {
         let fixture = try await ConsoleFixture()
         var (ben, cleo) = (fixture.ben, fixture.cleo)
         let anna = try await fixture.browser(fixture.anna)
@@ -247,7 +246,7 @@ import TidemarkModel
         #expect(both.contains(" the most. 1 has used the whole of it: its devices cannot save what needs room."))
     }
 
-    @Test func `the time of the first error is there where it differs from that of the last as shown`() async throws {
+    @Test func `the time of the first error is shown if it differs from that of the last`() async throws {
         let fixture = try await ConsoleFixture()
         let anna = try await fixture.browser(fixture.anna)
         let first = refusal(of: fixture.cleo.id, by: "c1")
@@ -263,7 +262,7 @@ import TidemarkModel
             (.shared, "an asset needs 1000 bytes, and does not fit into the storage of the zone's owner"),
             (.shared, "the content has 1000 bytes, and does not fit into what is left of \(SyncFailure.ownStorage)"),
         ] as [(DatabaseScope?, String)])
-    func `an account without a quota is warned of while it is refused for another reason than its own quota`(
+    func `the overview warns of an account without a quota while it is refused for another reason`(
         scope: DatabaseScope?, reason: String
     ) async throws {
         let fixture = try await ConsoleFixture()
@@ -278,7 +277,7 @@ import TidemarkModel
         #expect(await !errors(anna).contains("access restored since"))
     }
 
-    @Test func `refused sign-ins have a line for each account, and one for all that is no account`() async throws {
+    @Test func `refused sign-ins have one line for each account, and one for all unknown addresses`() async throws {
         let fixture = try await ConsoleFixture()
         func signIn(_ account: String?) -> SyncFailure {
             var failure = refusal(
@@ -290,7 +289,7 @@ import TidemarkModel
         try await fixture.credentials.record([
             signIn(fixture.cleo.id), signIn(fixture.ben.id), signIn(nil), signIn(nil),
         ])
-        // Another device makes no other line.
+        // Another device does not make another line.
         var again = signIn(fixture.cleo.id)
         (again.device, again.at) = ("pocket", again.at + 1)
         try await fixture.credentials.record([again])
@@ -301,14 +300,14 @@ import TidemarkModel
             #expect(page.contains(">\(Layout.parts(account.email).text)</a><br><span class=\"hint\">sign-in refused</span>"))
         }
         #expect(page.contains("<p>no such account</p>") && page.contains("<span class=\"hint\">2 times</span>"))
-        // The last device that was named, which the page doesn't vouch for.
+        // The page shows the last name that a device gave, which nobody has verified.
         for device in ["pocket", "&lt;b&gt;tablet"] {
             #expect(page.contains("<td data-column=\"Device\">\(device)<br><span class=\"hint\">as it named itself</span></td>"))
         }
-        // No session was refused.
+        // The refusal is not about a session.
         #expect(!page.contains("the session has ended"))
         #expect(await warning(anna) == nil)
-        // A developer learns nothing of accounts: who tries an address can't tell by the list whether it has one.
+        // A developer learns nothing of accounts: trying an address does not show in the list whether it has one.
         let ben = try await fixture.browser(fixture.ben)
         let seen = await errors(ben)
         #expect(seen.components(separatedBy: "<code>AUTHENTICATION_FAILED</code> session.begin").count == 2)

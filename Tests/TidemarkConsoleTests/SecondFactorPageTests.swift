@@ -6,8 +6,8 @@ import TidemarkIdentity
 
 @testable import TidemarkConsole
 
-/// Goal: who has a second factor is asked for its code without an alarm, knows how many recovery codes are left, and makes new ones. Method: the pages of
-/// people and of operators, with a clock that the test moves.
+/// Goal: a person with a second factor is asked for its code without an alarm, knows how many recovery codes are left, and makes
+/// new ones. Method: the pages of people and of operators, with a clock that the test moves.
 @Suite(.timeLimit(.minutes(30))) struct SecondFactorPageTests {
     /// Gives an account a second factor.
     ///
@@ -22,7 +22,7 @@ import TidemarkIdentity
         text.matches(of: /[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}-[a-z2-7]{4}/).map { String($0.0) }
     }
 
-    @Test func `to be asked for a code is a hint, and a wrong code is an error`() async throws {
+    @Test func `the request for a code is shown as a hint, and a wrong code as an error`() async throws {
         let fixture = try await PeopleFixture()
         let (credentials, anna) = (fixture.credentials, fixture.console.anna)
         _ = try await setUp(anna, credentials)
@@ -43,7 +43,8 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a code is entered with the password at once, and a question says why it asks for the password`() async throws {
+    @Test
+    func `a code can be entered together with the password, and a question says why it asks for the password`() async throws {
         let fixture = try await PeopleFixture()
         let (credentials, anna) = (fixture.credentials, fixture.console.anna)
         let codes = try await setUp(anna, credentials)
@@ -55,7 +56,7 @@ import TidemarkIdentity
         #expect(reply.status == 303)
         let cookie = String(try #require(reply.header("Set-Cookie")).prefix { $0 != ";" })
         let browser = Browser(fixture: fixture.console, cookie: cookie, baseURL: "http://localhost")
-        // The password was just entered: what asks for it all the same says so.
+        // The password was entered just now; a form that asks for it again says so.
         let link = ["id": fixture.console.cleo.email, "action": "link"]
         #expect(try await browser.post("account", link).text.contains("also right after you have signed in"))
         let out = ["id": fixture.console.cleo.email, "action": "sign-out"]
@@ -64,7 +65,7 @@ import TidemarkIdentity
         #expect(try await browser.post("account", out).text.contains("you entered it more than 10 minutes ago"))
     }
 
-    @Test func `a new secret is shown as a QR code, as text and as an address, which say the same`() async throws {
+    @Test func `a new secret is shown as a QR code, as text and as an address, all with the same secret`() async throws {
         let fixture = try await PeopleFixture()
         let (anna, cleo) = (fixture.console.anna, fixture.console.cleo)
         let person = try await fixture.browser(cleo)
@@ -81,7 +82,7 @@ import TidemarkIdentity
             #expect(page.text.replacing(" ", with: "").contains(">\(secret)</pre>"))
             #expect(page.text.contains(">\(HTML(address).text)</pre>"))
         }
-        // After a wrong code it can still be scanned.
+        // After a wrong code the QR code can still be scanned.
         let pending = String(try #require(pages[1].1.text.firstMatch(of: /name="factor" value="([^"]+)"/)).1)
         let refused = try await person.post("second-factor", ["action": "set", "factor": pending, "code": "000000"])
         #expect(refused.status == 400 && refused.text.contains("<svg class=\"symbol\""))
@@ -104,7 +105,7 @@ import TidemarkIdentity
         let made = try await browser.post("second-factor", confirmed)
         let after = codes(made.text)
         #expect(made.status == 200 && after.count == 8 && Set(after).isDisjoint(with: before))
-        // The page leads on.
+        // The page links to the account.
         #expect(made.text.contains("<a class=\"button\" href=\"/account\">"))
         #expect(await browser.get().text.contains("set up, 8 recovery codes left"))
         #expect(await fixture.signIn(cleo.email, code: before[1]).status == 403)
@@ -126,7 +127,7 @@ import TidemarkIdentity
         #expect(try await fixture.credentials.useSecondFactor(of: fixture.anna.id, code: codes(made.text)[0]))
         let log = try await fixture.credentials.auditLog().map(\.event.action.rawValue)
         #expect(log.contains("admin.second-factor.codes"))
-        // There are none without a second factor.
+        // Without a second factor there are no recovery codes.
         try await fixture.credentials.removeSecondFactor(of: fixture.anna.id)
         #expect(try await browser.postConfirmed("me", ["action": "codes"]).status == 409)
     }

@@ -10,9 +10,10 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: to take a second factor away is done whole, or can be tried again. Method: a file of credentials that refuses a part of it for a while.
+/// Goal: removing a second factor is done as a whole, or can be tried again. Method: a file of credentials that refuses a part of
+/// it for a while.
 @Suite(.timeLimit(.minutes(30))) struct SecondFactorRemovalTests {
-    @Test func `a second factor stays until the sessions have ended, and is taken away when that is tried again`() async throws {
+    @Test func `a second factor stays until its sessions have ended, and another try removes it`() async throws {
         let fixture = try await ConsoleFixture()
         let (credentials, cleo) = (fixture.credentials, fixture.cleo)
         let role = try #require(try await credentials.operatorRole(of: fixture.anna.id))

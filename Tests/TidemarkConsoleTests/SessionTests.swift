@@ -5,10 +5,10 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: nobody sees or changes anything but operators, in their own browsers. Method: requests with and without sessions, tokens, and what
-/// browsers say of where a request was made.
+/// Goal: only operators, in their own browsers, see or change anything. Method: requests with and without sessions, tokens, and
+/// the headers in which browsers say where a request was made.
 @Suite(.timeLimit(.minutes(30))) struct SessionTests {
-    @Test func `no page is shown without a session, and no form is taken`() async throws {
+    @Test func `without a session no page is shown, and no form is accepted`() async throws {
         let fixture = try await ConsoleFixture()
         for page in Console.pages where page != "sign-in" && !Console.open.contains(page) {
             let reply = await fixture.console.reply(to: ConsoleRequest(page: page))
@@ -24,7 +24,7 @@ import TidemarkModel
         #expect(try await fixture.credentials.auditLog().isEmpty)
     }
 
-    @Test func `who has a role comes in with the password, and nobody else learns why not`() async throws {
+    @Test func `an account with a role signs in with its password, and a refusal does not say why`() async throws {
         let fixture = try await ConsoleFixture()
         var refused: [String] = []
         for (email, password) in [
@@ -50,7 +50,7 @@ import TidemarkModel
         #expect(fixture.attempts.withLock { $0 }.count == 5)
     }
 
-    @Test func `too many attempts are told how long to wait`() async throws {
+    @Test func `after too many attempts the page says how long to wait`() async throws {
         let fixture = try await ConsoleFixture()
         let reply = await fixture.console.reply(
             to: ConsoleRequest(
@@ -60,7 +60,7 @@ import TidemarkModel
         #expect(reply.text.contains("wait 7 seconds"))
     }
 
-    @Test func `the cookie is for this server's console alone, and the storage has only its digest`() async throws {
+    @Test func `the cookie is for this server's console only, and the storage has only its digest`() async throws {
         let fixture = try await ConsoleFixture()
         func header(_ baseURL: String) async throws -> String {
             let reply = await fixture.console.reply(
@@ -77,13 +77,13 @@ import TidemarkModel
         )
         let file = try #require(try? String(contentsOf: fixture.scratch["cloud/access.sqlite"], encoding: .isoLatin1))
         #expect(!file.contains(match.1))
-        // The cookie of a plain connection lets nobody in by TLS, where its name says that it came so.
+        // A cookie of a plain connection does not count over TLS, where the cookie's name shows that it was set over TLS.
         let reply = await fixture.console.reply(
             to: ConsoleRequest(page: "", cookies: "tidemark-console=\(match.1)", baseURL: "https://cloud.example.org"))
         #expect(reply.status == 303)
     }
 
-    @Test func `a session ends when it is not used, after half a day, and by signing out`() async throws {
+    @Test func `a session ends after a time without use, after half a day, and by signing out`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         for _ in 0..<4 {
@@ -105,7 +105,7 @@ import TidemarkModel
         #expect(await third.get("").status == 303)
     }
 
-    @Test func `a session ends with the password, the role and the account`() async throws {
+    @Test func `a session ends with a change of the password, the role or the account`() async throws {
         let fixture = try await ConsoleFixture()
         var browser = try await fixture.browser(fixture.anna)
         try await fixture.credentials.setPassword("another horse", of: fixture.anna.id)
@@ -162,7 +162,7 @@ import TidemarkModel
         #expect(await status(false, origin: "http://localhost:8081") == 403)
     }
 
-    @Test func `every answer has the headers that keep others out`() async throws {
+    @Test func `every answer has the headers that protect against other sites`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         for reply in [
@@ -181,7 +181,7 @@ import TidemarkModel
         #expect(await browser.get("").header("Cache-Control") == "no-store")
     }
 
-    @Test func `what can't be undone asks, and asks for the password unless it was entered just now`() async throws {
+    @Test func `a form that can't be undone asks first, and asks for the password unless it was entered just now`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo")])
         let browser = try await fixture.browser(fixture.anna)
@@ -203,7 +203,7 @@ import TidemarkModel
         await #expect(throws: (any Error).self) { try await fixture.record("oslo") }
     }
 
-    @Test func `a wrong password at a question is in the audit log, and what can be no password is not`() async throws {
+    @Test func `a wrong password at a question is in the audit log, and a text that can't be a password is not`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let form = ["id": fixture.cleo.email, "action": "link", "confirmed": "1"]
@@ -216,7 +216,7 @@ import TidemarkModel
             #expect(try await browser.post("account", form.merging(["password": guess]) { $1 }).status == 403)
         }
         #expect(try await browser.postConfirmed("account", form).status == 200)
-        // As for a failed sign-in, nobody is said to have done it.
+        // As for a failed sign-in, the entry names no actor.
         let event = AuditEvent(
             AuditEvent.Action(rawValue: "console.confirm"), account: fixture.anna.id, address: "192.0.2.1",
             subject: "Browser/1.0", outcome: "wrong password")
@@ -225,7 +225,7 @@ import TidemarkModel
         #expect(log.contains("console.confirm") && log.contains("wrong password"))
     }
 
-    @Test func `with a second factor the password alone lets nobody in`() async throws {
+    @Test func `an account with a second factor can't sign in with the password alone`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         let shown = try await browser.post("me", ["action": "begin", "confirmed": "1"])
@@ -244,7 +244,7 @@ import TidemarkModel
         }
         let asked = await signIn(nil)
         #expect(asked.status == 403 && asked.header("Set-Cookie") == nil && asked.text.contains("name=\"code\""))
-        // Who does not have the password learns nothing of it.
+        // Without the password the page does not say that there is a second factor.
         let guessed = await fixture.console.reply(
             to: ConsoleRequest(isPost: true, page: "sign-in", form: ["email": "anna@example.org", "password": "wrong horse"]))
         #expect(!guessed.text.contains("The account has a second factor"))
@@ -275,7 +275,7 @@ import TidemarkModel
         return bytes
     }
 
-    @Test func `signing in leads to the page that was asked for, and to no other place`() {
+    @Test func `signing in leads to the requested page, and to no other place`() {
         for (text, address) in [
             ("records?c=a&type=City", "/console/records?c=a&type=City"), ("", "/console"), ("//evil.example.org", "/console"),
             ("https://evil.example.org", "/console"), ("sign-out", "/console"), ("records/../..", "/console"),

@@ -7,14 +7,14 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: who has a link learns who shares what, and who has none learns nothing. Method: links of a share, followed by strangers and by people who
-/// are signed in.
+/// Goal: a person with a link learns who shares what, and a person without one learns nothing. Method: links of a share, followed
+/// by strangers and by people who are signed in.
 @Suite(.timeLimit(.minutes(30))) struct SharePageTests {
     private func address(_ token: String) -> PeoplePages.Link {
         .init(container: ConsoleFixture.journal, environment: .development, token: token)
     }
 
-    @Test func `a link says who shares what, in which role, and how to accept it`() async throws {
+    @Test func `a link's page says who shares what, in which role, and how to accept it`() async throws {
         let fixture = try await PeopleFixture()
         var anna = fixture.console.anna
         anna.name = PersonName(givenName: "Anna", familyName: "Berg")
@@ -31,7 +31,7 @@ import TidemarkModel
             reply.text.contains(
                 "href=\"tidemark://share/\(link.token)?server=https%3A%2F%2Fcloud.example.org&amp;container=iCloud.org.example.journal&amp;environment=development\""
             ))
-        // Addresses are nobody's business who only has the link.
+        // A link alone does not show addresses.
         #expect(!reply.text.contains("cleo@") && !reply.text.contains("anna@"))
         #expect(reply.text.contains("/account/sign-in?to=share%2FiCloud.org.example.journal%2Fdevelopment%2F\(link.token)"))
         #expect(!reply.text.contains("<script") && !reply.text.contains("style="))
@@ -40,7 +40,7 @@ import TidemarkModel
         #expect(reply.header("Cache-Control") == "no-store" && reply.header("Referrer-Policy") == "same-origin")
     }
 
-    @Test func `people see what is shared, and leave the share of another once they are asked`() async throws {
+    @Test func `people see what is shared with them, and leave another's share after a question`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)
@@ -51,7 +51,7 @@ import TidemarkModel
         let page = await browser.get().text
         #expect(page.contains("Summer trip") && page.contains("data-column=\"You may\">read</td>"))
         let share = String(try #require(page.firstMatch(of: /name="share" value="([^"]+)"/)).1)
-        // The owner ends it in the app.
+        // The owner can stop sharing only in the app.
         let own = try await fixture.browser(fixture.console.anna).get().text
         #expect(own.contains("Summer trip") && own.contains("you, with 1 other") && !own.contains("name=\"share\""))
         let form = ["action": "leave", "share": share]
@@ -62,12 +62,12 @@ import TidemarkModel
         #expect(try await shared.zones().isEmpty)
         #expect(try await browser.post("", confirmed).status == 404)
         #expect(try await fixture.log().contains("account.share.leave done"))
-        // What the owner calls it, the log of who left does not have.
+        // The log of a person who left does not have the owner's title.
         let left = try await fixture.credentials.auditLog(account: cleo.id).map(\.event)
         #expect(left.allSatisfy { !"\($0.subject) \($0.before) \($0.after)".contains("Summer trip") })
     }
 
-    @Test func `an open link says what it gives to everybody, or that it depends on the invitation`() async throws {
+    @Test func `an open link's page says what it permits everybody, or that it depends on the invitation`() async throws {
         let fixture = try await PeopleFixture()
         let (_, open) = try await fixture.link(permission: .readWrite, isPublic: true)
         #expect(await fixture.follow(open.token).text.contains("participant, as everybody who has the link"))
@@ -77,7 +77,7 @@ import TidemarkModel
         #expect(await other.follow(invited.token).text.contains("what your invitation says"))
     }
 
-    @Test func `an unknown link, a revoked one and what else leads nowhere look alike`() async throws {
+    @Test func `unknown links, revoked links and other addresses get the same answer`() async throws {
         let fixture = try await PeopleFixture()
         let (share, link) = try await fixture.link(to: "cleo@example.org")
         let (_, other) = try await fixture.link(to: "dora@example.org")
@@ -100,13 +100,13 @@ import TidemarkModel
         }
         #expect(seen.count == 1)
         #expect(!seen.joined().contains("Summer"))
-        // A container that is not served is not made by who asks for it.
+        // A request does not make a container that is not served.
         #expect(try fixture.credentials.containers().count == 2)
         try await database.deleteShare(share)
         #expect(await fixture.follow(link.token).status == 404)
     }
 
-    @Test func `who is signed in accepts with a button, once`() async throws {
+    @Test func `a person who is signed in accepts a share with a button, once`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "cleo@example.org")
         let browser = try await fixture.browser(fixture.console.cleo)
@@ -125,7 +125,7 @@ import TidemarkModel
         #expect(try await fixture.log() == ["account.sign-in done", "share.accept done"])
     }
 
-    @Test func `a link for somebody else can't be accepted, and the page says so`() async throws {
+    @Test func `a link for another person can't be accepted, and the page says so`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "dora@example.org")
         let browser = try await fixture.browser(fixture.console.cleo)
@@ -138,7 +138,7 @@ import TidemarkModel
         #expect(await own.get("", address(link.token)).text.contains("This is your own share."))
     }
 
-    @Test func `without a session a form leads to signing in, and from there back to the link alone`() async throws {
+    @Test func `a form without a session leads to the sign-in, and from there back to the link only`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "cleo@example.org")
         let posted = await fixture.pages.reply(
@@ -157,7 +157,7 @@ import TidemarkModel
         #expect(hostile.header("Location") == "/share/%22%3E%3Cscript%3E/development/%2E%2E")
     }
 
-    @Test func `the page to sign in names the share that it leads to, also after a wrong password`() async throws {
+    @Test func `the sign-in page names the share to which it leads, also after a wrong password`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "cleo@example.org")
         let to = PersonSignInPage.destination(address(link.token))

@@ -9,8 +9,8 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: the pages say of anybody what they may do in a zone and why, as the cloud decides it, and a link is found and revoked without showing what gives
-/// access. Method: a shared zone, the report beside what the cloud lets the person do, and forms.
+/// Goal: the pages say what any person may do in a zone and why, as the cloud decides it; a link is found and revoked without
+/// showing its secret. Method: a shared zone, the report compared with what the cloud permits the person, and forms.
 @Suite(.timeLimit(.minutes(30))) struct SharingPageTests {
     private static let zone = [
         "c": ConsoleFixture.journal, "db": "private", "account": "anna@example.org", "zone": PeopleFixture.zone.zoneName,
@@ -23,7 +23,7 @@ import TidemarkModel
         Administration(fixture.cloud, fixture.credentials, by: .system(name: "user:test"))
     }
 
-    @Test func `the report of a person is what the cloud lets that person do`() async throws {
+    @Test func `the report of a person is what the cloud permits that person`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "ben@example.org", permission: .readOnly)
         let administration = administration(fixture)
@@ -38,7 +38,7 @@ import TidemarkModel
         _ = try await shared.acceptLink(link.token)
         let reader = try await report("ben@example.org")
         #expect(reader["read"]?.isAllowed == true && reader["update"]?.rule == .readOnly)
-        // By whatever the person is named.
+        // A person can be named in each way.
         let name = administration.userRecordName(ofAccount: fixture.console.ben.id, in: ConsoleFixture.journal)
         for person in [fixture.console.ben.id, name, "BEN@example.org"] {
             #expect(try await report(person) == reader, "\(person)")
@@ -54,7 +54,7 @@ import TidemarkModel
         #expect(try await report("anna@example.org").values.filter { $0.isAllowed }.count > 8)
         #expect(try await report("cleo@example.org")["read"]?.rule == .stranger)
         #expect(try await report("nobody@example.org")["read"]?.rule == .stranger)
-        // Who can't use the account may do nothing, whatever the share says.
+        // An account that is switched off may do nothing, whatever the share says.
         var ben = fixture.console.ben
         ben.status = .restricted
         try await fixture.cloud.update(ben)
@@ -67,7 +67,7 @@ import TidemarkModel
         #expect(rest.contains("it may do nothing") && rest.contains("✗ read") && !rest.contains("✓"))
     }
 
-    @Test func `user record names lead operators to the account, and developers nowhere`() async throws {
+    @Test func `user record names link to the account for operators, and to nothing for developers`() async throws {
         let fixture = try await PeopleFixture()
         let (_, link) = try await fixture.link(to: "ben@example.org", permission: .readOnly)
         let ben = fixture.console.ben
@@ -82,7 +82,7 @@ import TidemarkModel
         let name = StoredAccount.userRecordName(of: ben.id, in: ConsoleFixture.journal)
         let participants = await browser.get("zones", Self.zone.merging(["person": "ben@example.org"]) { $1 }).text
         #expect(participants.components(separatedBy: account(ben.email, name)).count == 3)
-        // The owner of a shared zone, and who has made a record.
+        // The owner of a shared zone, and the maker of a record.
         let owner = account("anna@example.org", zone.ownerName)
         let query = ["c": ConsoleFixture.journal, "db": "shared", "account": ben.email]
         #expect(await browser.get("zones", query).text.contains(owner))
@@ -94,7 +94,7 @@ import TidemarkModel
         #expect(seen.contains("by <code>\(name)</code>") && !seen.contains("/console/account"))
     }
 
-    @Test func `who was invited without an account is reported by the address`() async throws {
+    @Test func `the report of an invited person without an account uses the address`() async throws {
         let fixture = try await PeopleFixture()
         _ = try await fixture.link(to: "dora@example.org")
         let report = try await administration(fixture).permissions(of: "Dora@example.org", in: Self.place)
@@ -102,7 +102,7 @@ import TidemarkModel
         #expect(report.parts.first?.decisions.first?.rule == .notAccepted)
     }
 
-    @Test func `what is in no share is reported as well, and the public database`() async throws {
+    @Test func `the report covers records in no share and the public database`() async throws {
         let fixture = try await PeopleFixture()
         let database = try fixture.cloud.database(.private, of: ConsoleFixture.journal, account: fixture.console.anna.id)
         try await database.modifyZones(saving: [PeopleFixture.zone], deleting: [])
@@ -115,7 +115,7 @@ import TidemarkModel
         #expect(open.parts.map { $0.decisions.map(\.isAllowed) } == [[true, true, true, true], [true, true, false, false]])
     }
 
-    @Test func `links are listed without what gives access, and revoked with a yes`() async throws {
+    @Test func `links are listed without their secrets, and revoked after a confirmation`() async throws {
         let fixture = try await PeopleFixture()
         let (share, link) = try await fixture.link(to: "ben@example.org")
         let browser = try await fixture.console.browser(fixture.console.anna)
@@ -134,7 +134,7 @@ import TidemarkModel
         #expect(entry.event.subject == "private/Trips/\(share.recordName)/\(link.id)" && entry.event.before.hasPrefix("for "))
     }
 
-    @Test func `a developer doesn't learn from a report in production which addresses have accounts`() async throws {
+    @Test func `a developer can't learn from a report in production which addresses have accounts`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.console.browser(fixture.console.ben)
         let query = ["c": ConsoleFixture.journal, "e": "production", "shares": "1"]
@@ -148,11 +148,11 @@ import TidemarkModel
         #expect(await browser.get("zones", query.merging(["person": name]) { $1 }).text.contains("is known here as"))
     }
 
-    @Test func `a developer doesn't learn from a shared zone in development which addresses have accounts`() async throws {
+    @Test func `a developer can't learn from a shared zone in development which addresses have accounts`() async throws {
         let fixture = try await PeopleFixture()
         let known = "cleo@example.org"
         for person in [known, "nobody@example.org"] { _ = try await fixture.link(to: person) }
-        // A developer sees the zones of those alone who have something there.
+        // A developer sees only the zones of people who have data in the container.
         try await fixture.console.save("oslo", ["title": .string("Oslo")], by: fixture.console.anna, scope: .private)
         let developer = try await fixture.console.browser(fixture.console.ben)
         let page = await developer.get("zones", Self.zone)
@@ -166,7 +166,7 @@ import TidemarkModel
             texts.insert("\(reply.status) \(reply.text.replacing(person, with: ""))")
         }
         #expect(texts.count == 1 && texts.first?.contains("by the user record name") == true)
-        // An operator sees the difference.
+        // To an operator the answers differ.
         let browser = try await fixture.console.browser(fixture.console.anna)
         let shown = await browser.get("zones", Self.zone.merging(["person": "nobody@example.org"]) { $1 }).text
         #expect(shown.contains("has no account.") && shown.contains(">an address, or a user record name</span>"))
@@ -174,7 +174,7 @@ import TidemarkModel
         #expect(other.contains("is known here as") && !other.contains("has no account."))
     }
 
-    @Test func `a developer reports and revokes nothing of production, and nothing of another container`() async throws {
+    @Test func `a developer can't report or revoke in production, nor in another container`() async throws {
         let fixture = try await PeopleFixture()
         let browser = try await fixture.console.browser(fixture.console.ben)
         let production = Self.zone.merging(["e": "production", "person": "anna@example.org"]) { $1 }

@@ -6,14 +6,14 @@ import TidemarkModel
 
 @testable import TidemarkConsole
 
-/// Goal: a form that comes too late is lost to nobody, does nothing, and is no way to have a person send what another site has filled in.
+/// Goal: a form that comes too late is not lost and does nothing, and another site can't use it to have a person send its values.
 /// Method: forms with the token of another session, without a session, and from other places, and the pages that answer.
 @Suite(.timeLimit(.minutes(30))) struct UnsentFormTests {
     private static let c = ["c": ConsoleFixture.journal]
     private static let typed = "<b>\"Hammerfest\" & more</b>"
     private static let shown = "&lt;b&gt;&quot;Hammerfest&quot; &amp; more&lt;/b&gt;"
     private static let secret = "a secret of mine"
-    /// A form of the schema, with what nobody may see again.
+    /// A form of the schema, with a value that no page may show again.
     private static let add = c.merging([
         "action": "add", "type": "City", "field": typed, "kind": "list<double>", "password": secret, "code": secret,
     ]) { $1 }
@@ -55,7 +55,7 @@ import TidemarkModel
         #expect(fields["title"] != nil && fields[Self.typed] == nil)
     }
 
-    @Test func `a form is shown again only where the browser says that a page of this server has sent it`() async throws {
+    @Test func `a form is shown again only if the browser says that a page of this server sent it`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         func answer(_ cookies: String, origin: String?, site: String?) async -> String {
@@ -80,7 +80,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a form that is sent after the session has ended is shown after the sign-in, and the server keeps nothing of it`()
+    @Test func `a form that is sent after the session has ended is shown after the sign-in, and the server does not store it`()
         async throws
     {
         let fixture = try await ConsoleFixture()
@@ -91,7 +91,7 @@ import TidemarkModel
         #expect(ended.status == 403 && ended.text.contains("Your session has ended, and the form was not sent."))
         #expect(ended.text.contains("name=\"kept.field\" value=\"\(Self.shown)\""))
         #expect(!ended.text.contains(Self.secret))
-        // The page's address has nothing that was typed.
+        // The page's address contains nothing that was typed.
         let to = "schema?c=\(ConsoleFixture.journal)"
         #expect(ended.text.contains("name=\"to\" value=\"\(to)\""))
         var form = ["email": fixture.anna.email, "password": "wrong horse", "to": to]
@@ -108,14 +108,12 @@ import TidemarkModel
         #expect(shown.text.contains("the form was not sent yet") && shown.text.contains("value=\"\(Self.shown)\""))
         #expect(!shown.text.contains(Self.secret) && !shown.text.contains("name=\"kept."))
         #expect(try await fixture.cloud.schema(of: ConsoleFixture.journal).types["City"]?.fields[Self.typed] == nil)
-        // Who does not say where the form comes from is led to its page.
+        // If the request does not say where the form comes from, the sign-in leads to the form's page.
         let led = await signIn(origin: nil)
         #expect(led.status == 303 && led.header("Location") == "/console/\(to)")
     }
 
-    @Test func `a form that a sign-in has carried changes the version that it was made for, and makes anew what was deleted`()
-        async throws
-    {
+    @Test func `a form that a sign-in has carried keeps its version, and makes a deleted record anew`() async throws {
         let fixture = try await ConsoleFixture()
         try await fixture.save("oslo", ["title": .string("Oslo"), "note": .string("old")])
         let browser = try await fixture.browser(fixture.anna)
@@ -124,7 +122,7 @@ import TidemarkModel
             "db": "public", "zone": "_defaultZone", "type": "City", "tag": begun, "name": "oslo", "is.title": "Hammerfest",
             "was.title": "Oslo", "is.note": "old", "was.note": "old",
         ]) { $1 }
-        // Somebody else saves another version meanwhile.
+        // Another person saves another version in the meantime.
         let other = form.merging(["is.title": "Kristiania", "is.note": "of Cleo"]) { $1 }
         #expect(try await browser.post("record", other).status == 303)
         let current = try #require(try await fixture.record("oslo").changeTag)
@@ -138,7 +136,7 @@ import TidemarkModel
         #expect(shown.contains("<h1>Edit oslo</h1>") && shown.contains("\nHammerfest</textarea>"))
         #expect(shown.contains("name=\"tag\" value=\"\(begun)\"") && !shown.contains("value=\"\(current)\""))
         #expect(shown.contains("name=\"was.title\" value=\"Oslo\"") && shown.contains("name=\"was.note\" value=\"old\""))
-        // To send it as it is shown asks, and takes nothing from the other.
+        // Sending it as shown asks first, and does not overwrite the other version.
         let asked = try await browser.post("record", form)
         #expect(asked.status == 409 && asked.text.contains("<strong>Kristiania</strong>"))
         #expect(try await fixture.record("oslo").fields["title"] == .string("Kristiania"))
@@ -151,7 +149,7 @@ import TidemarkModel
         #expect(gone.contains("name=\"tag\" value=\"\"") && gone.contains("value=\"oslo\""))
     }
 
-    @Test func `a form that is too large to be carried is said to be lost, and the way back stays`() async throws {
+    @Test func `a form that is too large to be carried is reported as lost, and the way back stays`() async throws {
         let fixture = try await ConsoleFixture()
         let browser = try await fixture.browser(fixture.anna)
         fixture.advance(minutes: 31)
@@ -159,19 +157,19 @@ import TidemarkModel
         let lost = try await browser.post("schema", Self.c.merging(large) { $1 }, token: "x")
         #expect(lost.status == 403 && lost.text.contains("What you have typed can&#39;t be kept here"))
         #expect(!lost.text.contains("name=\"kept.") && lost.text.contains("value=\"schema?c=\(ConsoleFixture.journal)\""))
-        // A name that was typed is in no address.
+        // The address does not contain a typed name.
         let record = ["db": "public", "type": "City", "tag": "", "name": "Hammerfest", "is.title": "x"]
         let new = try await browser.post("record", Self.c.merging(record) { $1 }, token: "x")
         let to = try #require(new.text.firstMatch(of: /name="to" value="([^"]+)"/)).1
         #expect(to.hasPrefix("record?") && to.contains("new=1") && !to.contains("Hammerfest"))
     }
 
-    @Test func `who signs out after the session has ended comes to the sign-in, and by an earlier form signs out`() async throws {
+    @Test func `signing out works after the session has ended, and with the form of an earlier session`() async throws {
         let fixture = try await PeopleFixture()
         let console = fixture.console
         let browser = try await console.browser(console.anna)
         let earlier = try await console.browser(console.anna).token()
-        // Another site signs nobody out.
+        // Another site can't sign a person out.
         let foreign = await console.console.reply(
             to: ConsoleRequest(
                 isPost: true, page: "sign-out", form: ["token": earlier], cookies: browser.cookie, baseURL: browser.baseURL))
@@ -190,7 +188,8 @@ import TidemarkModel
         #expect(late.status == 303 && late.header("Location") == "/account/sign-in")
     }
 
-    @Test func `to leave a share in an earlier session leaves the name and the address in their fields`() async throws {
+    @Test
+    func `the form of an earlier session that leaves a share keeps the name and the address in their fields`() async throws {
         let fixture = try await PeopleFixture()
         let cleo = fixture.console.cleo
         let browser = try await fixture.browser(cleo)

@@ -6,8 +6,8 @@ import Testing
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a location gives the same place to all who ask, and never one that others can write to. Method: real folders below a data
-/// home of the test's own.
+/// Goal: a location gives the same path to every process, and never a folder that other users can write to. Method: real folders
+/// below a data home of the test's own.
 @Suite(.timeLimit(.minutes(30))) struct LocationTests {
     private let scratch: Scratch
     private let group = "group.com.example.journal"
@@ -47,7 +47,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: scratch["data/tidemark/Journal.tidemark"].path))
     }
 
-    @Test func `in a directory each container has its name`() throws {
+    @Test func `a container in a given directory is a folder with its name there`() throws {
         #expect(try place(.directory(scratch["new/place"])) == scratch["new/place/Journal.tidemark"].path)
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
         #expect(try place(.directory(scratch["new/place"]), making: true) == scratch["new/place/Journal.tidemark"].path)
@@ -55,7 +55,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/place"].path).isEmpty)
     }
 
-    @Test func `a group's folder is made for its owner alone, and containers in it open`() throws {
+    @Test func `a group's folder is readable by its owner only, and containers in it open`() throws {
         let url = scratch["data/tidemark-groups/\(group)/Journal.tidemark"]
         #expect(try place(.group(group)) == url.path)
         #expect(!FileManager.default.fileExists(atPath: scratch["data"].path))
@@ -87,7 +87,7 @@ import Testing
         ("../a", false), ("a\0b", false), ("a\nb", false), ("Journal.tidemark", false), ("Journal.TideMark", false),
     ]
 
-    @Test(arguments: names) func `a container's name is that of a file`(name: String, isOne: Bool) throws {
+    @Test(arguments: names) func `a container's name has to be a valid file name`(name: String, isOne: Bool) throws {
         for location in [StoreLocation.default, .directory(scratch["x"]), .group(group)] {
             #expect(refusal(location, name)?.code == (isOne ? nil : .invalidName))
         }
@@ -125,7 +125,7 @@ import Testing
     }
 
     // Only root may give files away.
-    @Test(.enabled(if: geteuid() == 0)) func `a group's folder of somebody else is refused`() throws {
+    @Test(.enabled(if: geteuid() == 0)) func `a group's folder of another user is refused`() throws {
         _ = try place(.group(group), making: true)
         let path = scratch["data/tidemark-groups/\(group)"].path
         chown(path, 4711, 4711)

@@ -8,14 +8,14 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: an extension finds the right container in a tree, and what is broken or hostile there does no harm. Method: real trees; their
-/// whole content compared before and after.
+/// Goal: an extension finds the right container in a tree, and broken or hostile files there do no harm. Method: real trees;
+/// their whole content compared before and after.
 @Suite(.timeLimit(.minutes(30))) struct LocatorTests {
     private let scratch: Scratch
 
     init() throws { scratch = try Scratch() }
 
-    /// Makes a whole container, as one looks that has not been written to since.
+    /// Makes a whole container, as it is before any write.
     @discardableResult
     private func makeContainer(_ path: String) throws -> URL {
         let url = scratch["tree/\(path)"]
@@ -52,7 +52,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `cloud-backed comes first, local second, the default location last, each with its reason`() throws {
+    @Test func `cloud-backed containers come first, local ones second, the default location last, each with its reason`() throws {
         for path in ["b/c/store", "local/store", "z/store", "a/local/store", "a/b/store"] {
             try makeContainer("\(path)/Journal.tidemark")
             try makeContainer("\(path)/Other.tidemark")
@@ -81,7 +81,7 @@ import TidemarkModel
         #expect(try state() == before)
     }
 
-    @Test func `the names of the folders above the tree count, and a tree may be named by a link`() throws {
+    @Test func `the names of the folders above the tree count, and a tree may be given by a link`() throws {
         try makeContainer("local/store/Journal.tidemark")
         func found(_ path: String) throws -> [StoreCandidate.Kind] {
             try StoreLocator(
@@ -108,7 +108,7 @@ import TidemarkModel
         #expect(shown(both) == ["cloudBacked tree/store/Journal.tidemark"])
     }
 
-    @Test func `without a tree, the folder of the location is searched, which need not be there`() throws {
+    @Test func `without a tree, the folder of the location is searched, even if it does not exist`() throws {
         let environment = ["XDG_DATA_HOME": scratch["tree"].path]
         func search(_ location: StoreLocation) throws -> StoreSearch {
             try StoreLocator(name: "Journal", under: nil, location: location, environment: environment).search()
@@ -194,7 +194,7 @@ import TidemarkModel
         #expect(try state() == before)
     }
 
-    @Test func `a store says what it is in its first page, from its making on`() throws {
+    @Test func `a store shows what it is in its first page, as soon as it is made`() throws {
         let url = try makeContainer("store/Journal.tidemark")
         let header = try Data(contentsOf: url.appendingPathComponent("private.sqlite"))
         #expect(Array(header[68..<72]) == Array("Tide".utf8))
@@ -236,7 +236,7 @@ import TidemarkModel
         ] {
             try makeContainer("\(name)/Journal.tidemark")
         }
-        // No UTF-8.
+        // A name that is not UTF-8.
         let bytes: [CChar] = Array(scratch["tree"].path.utf8CString.dropLast()) + [0x2f, -1, -2, 0x2f].prefix(3) + [0]
         #expect(mkdir(bytes, 0o700) == 0)
         for (folder, file) in [("a", "container.json"), ("b", "private.sqlite")] {
@@ -249,7 +249,7 @@ import TidemarkModel
         #expect(search.skipped.count == 12)
     }
 
-    @Test func `depth and number of names are bounded, and what was left out is told`() throws {
+    @Test func `depth and number of names are limited, and the result says what was left out`() throws {
         try makeContainer("1/2/store/Journal.tidemark")
         try makeContainer("store/Journal.tidemark")
         let shallow = try search(limits: .init(depth: 2, entries: 1000))
@@ -258,7 +258,7 @@ import TidemarkModel
         let deep = try search(limits: .init(depth: 3, entries: 1000))
         #expect(deep.candidates.count == 2)
         #expect(deep.isComplete)
-        // The tree's folder and that of `store`.
+        // The folder of the tree and that of `store`.
         let few = try search(limits: .init(depth: 3, entries: 4))
         #expect(shown(few) == ["cloudBacked tree/store/Journal.tidemark"])
         #expect(!few.isComplete)
@@ -266,7 +266,7 @@ import TidemarkModel
     }
 
     // Root may read everything.
-    @Test(.enabled(if: geteuid() != 0)) func `what may not be read is skipped`() throws {
+    @Test(.enabled(if: geteuid() != 0)) func `unreadable folders are skipped`() throws {
         try makeContainer("a/store/Journal.tidemark")
         chmod(scratch["tree/a"].path, 0)
         defer { chmod(scratch["tree/a"].path, 0o700) }

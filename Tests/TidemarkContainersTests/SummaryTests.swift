@@ -9,7 +9,7 @@ import TidemarkTransfer
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: what is told of a container is what is in it. Method: imports, and a second process that has the store open.
+/// Goal: a summary shows what is in the container. Method: imports, and a second process that has the store open.
 @Suite(.timeLimit(.minutes(30))) struct SummaryTests {
     private func summary(_ scratch: Scratch) throws -> ContainerSummary {
         try ContainerSummary(of: ContainerDirectory(openingAt: scratch.container))
@@ -37,21 +37,21 @@ import TidemarkTransfer
         #expect(stores[1].lastTransaction == nil)
     }
 
-    @Test func `pages in the log are those of its present life, up to the last commit`() async throws {
+    @Test func `pages in the log are counted up to the last commit, without those of earlier rounds`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a"}"#], .destination())
         #expect(try summary(scratch).stores[0].pagesInLog == 0)
         let path = scratch["Test.tidemark/private.sqlite"].path
         let queue = try DatabaseQueue(path: path)
         func log() throws -> Int {
-            // SQLite's own count, of a checkpoint that moves nothing more than it may.
+            // SQLite's own count, from a checkpoint that moves only what it may.
             try queue.inDatabase { try Row.fetchOne($0, sql: "PRAGMA wal_checkpoint(PASSIVE)")?["log"] ?? -1 }
         }
         try await queue.write { try $0.execute(sql: "CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(200000))") }
         let long = try WriteAheadLog.pages(at: path + "-wal")
         #expect(long > 12)
         #expect(long == (try log()))
-        // All is in the database: the log begins anew, over its old pages.
+        // Everything is in the database: the log starts again, over its old pages.
         try await queue.write { try $0.execute(sql: "INSERT INTO t VALUES (1)") }
         let short = try WriteAheadLog.pages(at: path + "-wal")
         #expect((1..<long).contains(short))
@@ -62,7 +62,7 @@ import TidemarkTransfer
     }
 
     #if os(Linux)
-        @Test(.timeLimit(.minutes(30))) func `a store that another process has open is told`() async throws {
+        @Test(.timeLimit(.minutes(30))) func `a summary says that another process has a store open`() async throws {
             let scratch = try Scratch()
             let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
             _ = try RecordStore(container: container)
@@ -77,7 +77,7 @@ import TidemarkTransfer
             #expect(try summary(scratch).stores[0].isOpenElsewhere == false)
         }
 
-        @Test func `the list of locks is read by device, file, kind and process`() {
+        @Test func `the list of locks is parsed into device, file, kind and process`() {
             var status = stat()
             (status.st_dev, status.st_ino) = (0xfe01, 131074)
             func holders(_ lists: String...) -> Bool? { LockHolders(of: status, lists: lists, process: 42)?.hasOthers }

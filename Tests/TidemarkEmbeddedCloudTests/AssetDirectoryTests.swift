@@ -8,7 +8,7 @@ import TidemarkCloud
 @Suite("The contract of asset storages, in a directory", .timeLimit(.minutes(30)))
 struct AssetDirectoryTests {
     @Test(arguments: AssetStorageContract.all)
-    func `a directory keeps it, also where two storages use it`(_ check: AssetStorageContract) async throws {
+    func `a directory keeps the contract, also if two storages use it`(_ check: AssetStorageContract) async throws {
         let scratch = try Scratch()
         try await check.run(
             AssetStorageContract.Subject {
@@ -18,9 +18,9 @@ struct AssetDirectoryTests {
             })
     }
 
-    // Over a directory that servers share
+    // A directory that servers share
 
-    /// A directory that is tied, and the storage of a container in it.
+    /// A directory that is tied to a database, and the storage of a container in it.
     private func shared(_ scratch: Scratch) throws -> (directory: SharedAssetDirectory, storage: AssetDirectory) {
         try FileManager.default.createDirectory(at: scratch["shared"], withIntermediateDirectories: true)
         let directory = SharedAssetDirectory(scratch["shared"])
@@ -30,7 +30,7 @@ struct AssetDirectoryTests {
     }
 
     @Test(arguments: AssetStorageContract.all)
-    func `a directory that servers share keeps it`(_ check: AssetStorageContract) async throws {
+    func `a directory that servers share keeps the contract`(_ check: AssetStorageContract) async throws {
         let scratch = try Scratch()
         let directory = try shared(scratch).directory
         try await check.run(
@@ -42,7 +42,7 @@ struct AssetDirectoryTests {
     }
 
     @Test(arguments: ["moved away", "empty", "another's"])
-    func `a directory that is not the database's takes and gives no content, and is not made`(_ how: String) async throws {
+    func `a directory that is not the database's stores and returns no content, and is not made`(_ how: String) async throws {
         let scratch = try Scratch()
         let (directory, storage) = try shared(scratch)
         let (old, new) = (AssetStorageContract.content(1000, 1), AssetStorageContract.content(1000, 2))
@@ -70,19 +70,19 @@ struct AssetDirectoryTests {
             #expect(error?.retryAfter != nil)
             #expect(error?.reasonForClients.contains(scratch.url.path) == false)
         }
-        // Nothing that seems to be missing may go.
+        // A content that seems to be missing may not be removed.
         #expect(!storage.isOld(known, owner: "_owner", at: Date() + 1e6))
         #expect(await storage.old([known], owner: "_owner", at: Date() + 1e6) == [])
         #expect(FileManager.default.fileExists(atPath: file.path))
         #expect((try? FileManager.default.contentsOfDirectory(atPath: scratch["shared"].path)) == before)
-        // With the right one in its place it goes on, within a second.
+        // With the right directory in its place the storage works again within a second.
         try? FileManager.default.removeItem(at: scratch["shared"])
         try FileManager.default.moveItem(at: scratch["away"], to: scratch["shared"])
         try directory.check()
         #expect(try await storage.piece(of: known, from: 0, count: 1000, owner: "_owner") == old)
     }
 
-    @Test(.enabled(if: geteuid() != 0)) func `a directory that can't be written to says for whom`() async throws {
+    @Test(.enabled(if: geteuid() != 0)) func `an error names the user for whom a directory is not writable`() async throws {
         let scratch = try Scratch()
         let directory = try shared(scratch).directory
         #expect(chmod(scratch["shared"].path, 0o500) == 0)
@@ -99,7 +99,7 @@ struct AssetDirectoryTests {
             && one.st_dev != other.st_dev
     }()
 
-    @Test(.enabled(if: hasOtherFileSystem)) func `a file of another file system is taken in as well`() async throws {
+    @Test(.enabled(if: hasOtherFileSystem)) func `a file of another file system is adopted as well`() async throws {
         let scratch = try Scratch()
         let storage = try shared(scratch).storage
         let content = AssetStorageContract.content(100_000, 3)
@@ -113,15 +113,15 @@ struct AssetDirectoryTests {
         #expect(try await storage.unfinished(beside: nil, owner: "_owner", by: nil) == 0)
     }
 
-    // Uploads that fail
+    // Failing uploads
 
-    @Test func `an upload that can't be put in its place begins again, and leaves what is there as it was`() async throws {
+    @Test func `an upload that can't be stored starts again, and leaves other files as they were`() async throws {
         let scratch = try Scratch()
         let storage = AssetDirectory(scratch["assets"])
         let content = AssetStorageContract.content(1000, 15)
         let asset = AssetDigest.asset(of: content)
         _ = try await storage.add(content[..<700], to: asset, at: 0, owner: "_owner", by: nil)
-        // A folder has the name of the content.
+        // A folder has the path of the content.
         let place = "assets/_owner/\(asset.digest.prefix(2))/\(asset.digest)"
         let obstacle = try scratch.write("whole", to: "\(place)/other")
         await #expect(throws: CloudError(.internalError, "")) {
@@ -135,7 +135,8 @@ struct AssetDirectoryTests {
         #expect(try await storage.piece(of: asset, from: 0, count: 1000, owner: "_owner") == content)
     }
 
-    /// Makes a device that takes no byte, as a full disk does. Returns whether it is there, and can be opened: that needs root's rights.
+    /// Makes a device that accepts no byte, like a full disk. Returns whether it exists and can be opened, which needs root's
+    /// rights.
     private static func makeFull(_ file: URL) -> Bool {
         #if os(Linux)
             // The numbers of /dev/full.
@@ -153,7 +154,8 @@ struct AssetDirectoryTests {
         return makeFull(file)
     }()
 
-    @Test(.enabled(if: makesDevices)) func `a full disk is reported as such, and the content may come again`() async throws {
+    @Test(.enabled(if: makesDevices))
+    func `a full disk is reported as such, and the content can be uploaded again`() async throws {
         let scratch = try Scratch()
         let storage = AssetDirectory(scratch["assets"])
         let content = AssetStorageContract.content(1000, 16)
@@ -166,13 +168,13 @@ struct AssetDirectoryTests {
         }
         #expect(error?.code == .quotaExceeded)
         #expect(error?.reasonForClients == "the server has no room for the content")
-        // A device can't be cut off, so it is gone.
+        // A device can't be truncated, so it is removed.
         #expect(try await storage.received(asset, owner: "_owner", by: nil) == 0)
         #expect(try await storage.add(content, to: asset, at: 0, owner: "_owner", by: nil).isWhole)
     }
 
     #if os(Linux)
-        /// How many descriptors of this process are of a file.
+        /// The number of this process's descriptors of a file.
         private static func descriptors(of file: URL) throws -> Int {
             var wanted = stat()
             guard lstat(file.path, &wanted) == 0 else { return 0 }
@@ -183,14 +185,14 @@ struct AssetDirectoryTests {
             }
         }
 
-        @Test func `a piece that has waited for an upload that is gone puts no other one in its place`() async throws {
+        @Test func `a piece that waited for an upload that is gone does not replace another upload`() async throws {
             let scratch = try Scratch()
             let storage = AssetDirectory(scratch["assets"])
             let content = AssetStorageContract.content(1000, 17)
             let asset = AssetDigest.asset(of: content)
             _ = try await storage.add(content[..<700], to: asset, at: 0, owner: "_owner", by: nil)
             let part = scratch["assets/_owner/uploads/\(asset.digest)"]
-            // As another process that adds a piece.
+            // As another process does that adds a piece.
             let lock = try FileHandle(forReadingFrom: part)
             try #require(flock(lock.fileDescriptor, LOCK_EX) == 0)
             let waiting = Task { try await storage.add(content[700...], to: asset, at: 700, owner: "_owner", by: nil).isWhole }

@@ -9,8 +9,8 @@ import TidemarkStore
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a backup of a cloud that is used is whole, and comes back whole or not at all. Method: backups while records and assets come and go,
-/// put back, and compared; and all that can be wrong with a backup.
+/// Goal: a backup of a cloud in use is whole, and is restored as a whole or not at all. Method: backups while records and assets
+/// come and go, restored and compared; and every fault that a backup may have.
 @Suite(.timeLimit(.minutes(30))) struct CloudBackupTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
@@ -52,7 +52,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a cloud whose containers can't be listed is not taken for an empty one`() async throws {
+    @Test func `a cloud whose containers can't be listed does not count as empty`() async throws {
         let url = scratch["cloud"]
         let account: StoredAccount
         do {
@@ -77,9 +77,7 @@ import TidemarkStore
         #expect(try await cloud.account(id: account.id) != nil)
     }
 
-    @Test func `a backup that is made while records and assets come and go is whole, and so is what it is put back to`()
-        async throws
-    {
+    @Test func `a backup that is made while records and assets come and go is whole, and so is its restoration`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         for number in 0..<40 { try await put("r\(number)", "first \(number)", owner) }
@@ -102,7 +100,7 @@ import TidemarkStore
             let restored = try EmbeddedCloud(at: scratch["restored-\(number)"])
             #expect(try await contents(self.owner(restored)).count == 40)
         }
-        // What could not be taken away meanwhile goes later.
+        // Contents that could not be removed during the backup are removed later.
         _ = await cloud.sweepLeftovers(at: Date(timeIntervalSinceNow: 25.5 * 3_600))
         #expect(try await contents(owner).count == 40)
     }
@@ -118,7 +116,7 @@ import TidemarkStore
         try lock.acquire(shared: false, timeout: .zero)
         try await put("a", "second", owner)
         #expect(FileManager.default.fileExists(atPath: file.path))
-        // Two at a time would each let go what the other needs.
+        // The lock is exclusive: of two backups at a time, each would release contents that the other needs.
         lock.release()
         try await put("b", "first", owner)
         try await put("b", "second", owner)
@@ -126,7 +124,7 @@ import TidemarkStore
     }
 
     @Test
-    func `a zone that was deleted and made again names another life, and one that was purged does not have devices compare`()
+    func `a zone that was deleted and made again has another incarnation, and a purged one does not make devices compare`()
         async throws
     {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
@@ -144,7 +142,7 @@ import TidemarkStore
         #expect((remade.database, remade.remade, remade.purged) == (first.database, 1, 0))
         #expect(remade.isToBeCompared(with: first))
         #expect(!remade.isToBeCompared(with: remade))
-        // Whoever compares is told what was deleted since, also without a token.
+        // A client that compares learns what was deleted since, even without a token.
         try await put("gone", "gone", owner)
         _ = try await owner.modify(
             ModifyRecordsRequest(zone: zone, operations: [.delete(CloudRecordID("gone", in: zone))]))
@@ -159,7 +157,7 @@ import TidemarkStore
         #expect(CloudIncarnationName(purged.text) == purged)
     }
 
-    @Test func `after a restoration tokens have expired, and the cloud says that it is another`() async throws {
+    @Test func `after a restoration tokens have expired, and the cloud has another incarnation`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         try await put("a", "first", owner)
@@ -181,13 +179,13 @@ import TidemarkStore
         }
         let after = try await again.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
         #expect(after.incarnation != before.incarnation && after.incarnation != nil)
-        // What was deleted can be told from what was lost.
+        // A deleted record can be told apart from a lost one.
         #expect(after.changes.contains { if case .deleted(let it) = $0 { it.id.recordName == "gone" } else { false } })
         #expect(after.changes.contains(before.changes[0]))
         #expect(try await again.databaseChanges(since: nil, limit: nil).incarnation == after.incarnation)
     }
 
-    @Test func `a restoration replaces nothing unless it is told to, and nothing that is in use`() async throws {
+    @Test func `a restoration replaces a cloud only on request, and never one in use`() async throws {
         do {
             let cloud = try EmbeddedCloud(at: scratch["cloud"])
             let owner = try await owner(cloud)
@@ -216,14 +214,14 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
     }
 
-    @Test func `a copy that could not be examined is no backup, and of a cloud that is in use it is a problem`() async throws {
+    @Test func `a copy that can't be read is not a backup, and in a cloud in use it is a problem`() async throws {
         do {
             let cloud = try EmbeddedCloud(at: scratch["cloud"])
             try await put("r", "text", owner(cloud))
         }
         let accounts = scratch["cloud/accounts.sqlite"]
         try FileManager.default.removeItem(at: accounts)
-        // Opening it as a file fails, for every user, as it does on a disk that does not work.
+        // Opening it as a file fails for every user, as on a broken disk.
         try FileManager.default.createDirectory(at: accounts, withIntermediateDirectories: false)
         #expect(try CloudVerification(of: scratch["cloud"]).run().problems.map(\.kind) == [.database])
         let error = #expect(throws: StoreError.self) { try CloudVerification(ofCopy: scratch["cloud"]).run() }
@@ -231,7 +229,7 @@ import TidemarkStore
         #expect(error?.message.contains("cannot examine the copy of accounts.sqlite") == true)
     }
 
-    @Test func `a damaged backup is refused, and restored as far as it is whole where that is wanted`() async throws {
+    @Test func `a damaged backup is refused, and on request its whole parts are restored`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         for name in ["a", "b"] { try await put(name, "content of \(name)", owner) }
@@ -240,7 +238,7 @@ import TidemarkStore
         let path = "containers/\(container)/development/"
         let digest = AssetDigest.asset(of: Data("content of a".utf8)).digest
         let asset = scratch["backup/" + path + CloudDirectory.asset(digest, owner: user)]
-        // It has the cloud's content under a second name.
+        // The backup has the cloud's content under a second name.
         try FileManager.default.removeItem(at: asset)
         try Data("content of A".utf8).write(to: asset)
         let error = #expect(throws: StoreError.self) {
@@ -269,13 +267,13 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["newer"].path))
     }
 
-    @Test func `a restoration names a database that it could open for reading only`() async throws {
+    @Test func `a restoration names a database that it could open only for reading`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         try await put("a", "first", owner(cloud))
         _ = try CloudBackup(of: scratch["cloud"], to: scratch["backup"]).run()
         let database = scratch["backup/containers/\(container)/development/records.sqlite"]
         var bytes = try Data(contentsOf: database)
-        // The header says that a later SQLite writes the file in another way: this one only reads it, for every user.
+        // The header says that a later version of SQLite writes the file differently: this version only reads it, for every user.
         bytes[18] = 3
         try bytes.write(to: database)
         let error = #expect(throws: CloudError.self) {
@@ -286,7 +284,7 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
     }
 
-    @Test func `what a backup that was killed has left goes with the next`() async throws {
+    @Test func `leftovers of a killed backup are removed by the next one`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         try await put("a", "first", try await owner(cloud))
         try scratch.write("half", to: ".backup.unfinished/containers/x/development/records.sqlite")

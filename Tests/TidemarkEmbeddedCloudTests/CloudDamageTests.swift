@@ -8,8 +8,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: what is damaged in a cloud's database is told as that, and nobody gets it for what was written. Method: bits of rows are changed
-/// beside the cloud, which is asked for them in all ways; and examined.
+/// Goal: damage in a cloud's database is reported as damage, and no client gets damaged values. Method: bits of rows are changed
+/// beside the cloud, which is then read in all ways, and verified.
 @Suite(.timeLimit(.minutes(30))) struct CloudDamageTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
@@ -42,7 +42,7 @@ import TidemarkModel
         if case .failed(let error) = outcome { error.code } else { nil }
     }
 
-    @Test func `records of all sizes are read as they were written, and with their last byte changed by nobody`() async throws {
+    @Test func `records of all sizes are read as they were written, and none with its last byte changed`() async throws {
         let (_, owner) = try await owner()
         let sizes = Array(0...3) + Array(880...1_040) + [2_047, 2_048, 5_000, 100_000]
         for size in sizes {
@@ -63,7 +63,8 @@ import TidemarkModel
         }
     }
 
-    @Test func `whichever value of a record's row is changed, nobody gets the record, and all others come`() async throws {
+    @Test
+    func `if any value of a record's row is changed, no client gets the record, and all others are returned`() async throws {
         let (_, owner) = try await owner()
         for name in ["a", "b", "c"] { try await save(RecordOperation(.create, record(name)), owner) }
         let changes = [
@@ -92,14 +93,14 @@ import TidemarkModel
         #expect(try CloudVerification(of: scratch["cloud"]).run().problems == [])
     }
 
-    @Test func `a record that is damaged takes what comes whole under its tag, and nothing else`() async throws {
+    @Test func `a damaged record can only be replaced as a whole, under its tag`() async throws {
         let (cloud, owner) = try await owner()
         guard case .saved(let saved) = try await save(RecordOperation(.create, record("a")), owner) else { return }
         let token = try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).token
         try DamagedRows.flip(in: file, record: "a")
         #expect(try await cloud.reportDamage() == 1)
         #expect(try await cloud.reportDamage() == 0)
-        // Who had it already is told, with the tag of what it was.
+        // A client that had the record learns of the damage, with the tag of the earlier version.
         let page = try await owner.zoneChanges(zone, since: token, limit: nil, desiredKeys: nil)
         #expect(page.failed.map(\.changeTag) == [saved.changeTag] && page.changes.isEmpty)
 
@@ -123,7 +124,7 @@ import TidemarkModel
         #expect(try CloudVerification(of: scratch["cloud"]).run().problems == [])
     }
 
-    @Test func `a change of another record gives no digest to one that is damaged`() async throws {
+    @Test func `a change of another record does not give a new digest to a damaged one`() async throws {
         let (_, owner) = try await owner()
         try await save(RecordOperation(.create, record("top")), owner)
         try await save(RecordOperation(.create, record("below", parent: "top")), owner)
@@ -134,7 +135,7 @@ import TidemarkModel
     }
 
     @Test(arguments: [DatabaseScope.public, .private])
-    func `an account is removed with what is damaged of it, and nothing of another's`(scope: DatabaseScope) async throws {
+    func `an account is removed with its damaged records, and nothing of another account`(scope: DatabaseScope) async throws {
         let (cloud, _) = try await owner()
         let ben = try await cloud.addAccount("ben@example.org").id
         let anna = try #require(try await cloud.account("anna@example.org"))
@@ -155,7 +156,7 @@ import TidemarkModel
             try String.fetchAll(db, sql: "SELECT name FROM records WHERE is_deleted = 0 OR length(fields) > 0")
         }
         #expect(left == ["of Ben"])
-        // Answers to requests name records, too.
+        // Stored answers name records, too.
         let answers = try await DatabaseQueue(path: file.path).read { db in
             try String.fetchAll(db, sql: "SELECT token FROM answers")
         }
@@ -164,7 +165,7 @@ import TidemarkModel
         #expect(try whole[0].get().fields == ["text": .string("of Ben")])
     }
 
-    @Test func `a damaged share, participant or zone is told, and keeps nobody from another`() async throws {
+    @Test func `a damaged share, participant or zone is reported, and others can still be used`() async throws {
         let (cloud, owner) = try await owner()
         let other = CloudZoneID("Other")
         try await owner.modifyZones(saving: [other], deleting: [])
@@ -191,7 +192,7 @@ import TidemarkModel
             try await owner.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
         }
         #expect(try await owner.zoneChanges(other, since: nil, limit: nil, desiredKeys: nil).failed == [])
-        // Lists go on, and what would change the damaged zone is refused.
+        // Lists still work, and changes of the damaged zone are refused.
         let listed = try await owner.zonesWithTokens()
         #expect(listed.filter { $0.token != nil }.map(\.zone.zoneName) == ["Other"] && listed.count == 3)
         #expect(try await owner.databaseChanges(since: nil, limit: nil).changed.count == 2)
@@ -207,7 +208,7 @@ import TidemarkModel
         #expect(kinds == [.participant, .share, .zone])
     }
 
-    @Test func `a damaged share is named where a person's data are visited, and its zone stays shared when another share ends`()
+    @Test func `a damaged share is named when a person's data are listed, and its zone stays shared when another share ends`()
         async throws
     {
         let (cloud, owner) = try await owner()
@@ -237,7 +238,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an asset that is missing or another, and a reference to none, are found`() async throws {
+    @Test func `missing and wrong assets, and references without a target, are found`() async throws {
         let (_, owner) = try await owner()
         let contents = ["one", "two", "three"].map { Data($0.utf8) }
         for (index, content) in contents.enumerated() {

@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: a damaged page of a cloud's database is reported as damage, and ends no server by a trap. Method: each column in turn has NULL in all rows,
-/// and all that is stored is asked for.
+/// Goal: a damaged page of a cloud's database is reported as damage, and does not crash a server. Method: each column in turn has
+/// NULL in all rows, and all stored values are read.
 @Suite(.timeLimit(.minutes(30))) struct DamagedDatabaseTests {
     private typealias Reading = @Sendable (SQLiteCloudTransaction) throws -> Void
 
@@ -72,7 +72,7 @@ import TidemarkModel
         return scratch["made"]
     }
 
-    @Test func `a value that is missing in a row of a container is reported with the file, and nothing traps`() throws {
+    @Test func `a missing value in a container's row is reported with the file, and does not crash`() throws {
         let (scratch, file) = (try Scratch(), "records.sqlite")
         let database = try made(in: scratch).appendingPathComponent(file)
         _ = try SQLiteCloudStorage(at: database)
@@ -105,7 +105,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a value that is missing in a row of an account is reported with the file, and nothing traps`() async throws {
+    @Test func `a missing value in an account's row is reported with the file, and does not crash`() async throws {
         let (scratch, file) = (try Scratch(), "accounts.sqlite")
         let database = try made(in: scratch).appendingPathComponent(file)
         _ = try AccountStore(at: database)

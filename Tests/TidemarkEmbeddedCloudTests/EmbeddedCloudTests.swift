@@ -7,8 +7,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: an embedded cloud is one cloud, however many have it open, and keeps what it has answered for.
-/// Method: several openings of one directory; races for one record; what is there after the last one is closed.
+/// Goal: an embedded cloud is one cloud, however many openings it has, and keeps what it has acknowledged. Method: several
+/// openings of one directory; races for one record; the records after the last opening is closed.
 @Suite(.timeLimit(.minutes(30))) struct EmbeddedCloudTests {
     private let scratch: Scratch
     private let zone = CloudZoneID("Journal")
@@ -26,7 +26,7 @@ import TidemarkModel
         CloudRecord(CloudRecordID(name, in: zone), type: "Counter", fields: ["n": .int64(Int64(number))], changeTag: tag)
     }
 
-    @Test func `two that have it open see what each other saves, and hear of it`() async throws {
+    @Test func `two openings of a cloud see each other's saves, and are notified`() async throws {
         let (one, other) = (try await database(), try await database())
         try await one.modifyZones(saving: [zone], deleting: [])
         var notifications = try await other.notifications().makeAsyncIterator()
@@ -35,7 +35,7 @@ import TidemarkModel
         #expect(try await other.lookup(["a"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(1)])
     }
 
-    @Test func `of those who change a record at once each wins once, and nothing is lost`() async throws {
+    @Test func `of clients that change a record at once each succeeds once, and no change is lost`() async throws {
         let databases = try await [database(), database(), database()]
         try await databases[0].modifyZones(saving: [zone], deleting: [])
         _ = try await databases[0].modify(
@@ -45,7 +45,7 @@ import TidemarkModel
             for database in databases {
                 group.addTask {
                     for _ in 0..<30 {
-                        // As a device does: what was changed meanwhile is merged and tried again.
+                        // As a device does: it merges the current version and tries again.
                         while true {
                             let there = try await database.lookup(["sum"], in: zone, desiredKeys: nil)[0].get()
                             guard case .int64(let number) = there.fields["n"] else {
@@ -66,7 +66,7 @@ import TidemarkModel
         #expect(try await database().lookup(["sum"], in: zone, desiredKeys: nil)[0].get().fields == ["n": .int64(90)])
     }
 
-    @Test func `people are found by name after accounts have come and gone`() async throws {
+    @Test func `people are found by name after accounts were added and removed`() async throws {
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { 1 })
         func named(_ account: StoredAccount) async throws -> String {
             try #require(try await cloud.database(.shared, of: container, account: account.id).account().userRecordName)
@@ -95,7 +95,7 @@ import TidemarkModel
         #expect(outcomes == [.failed(CloudError(.unknownItem, ""))])
     }
 
-    @Test func `a request that is repeated within seven days is answered as before, wherever the clock is set`() async throws {
+    @Test func `a request that is repeated within seven days gets the same answer, wherever the clock is set`() async throws {
         let time = LockedValue<Int64>(1_700_000_000_000_000)
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { time.withLock { $0 } })
         let database = try cloud.database(.private, of: container, account: try await cloud.addAccount("anna@example.org").id)
@@ -103,7 +103,7 @@ import TidemarkModel
         var request = ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record("a", 1))])
         request.clientToken = "request-1"
         let first = try await database.modify(request)
-        // Others, after which answers that are too old are forgotten.
+        // Other requests, after which old answers are removed.
         func later(days: Int64, _ names: [String]) async throws {
             time.withLock { $0 += days * 86_400_000_000 }
             for name in names {
@@ -122,7 +122,7 @@ import TidemarkModel
         #expect(try await database.modify(request) != first)
     }
 
-    @Test func `a container's name leads nowhere else`() async throws {
+    @Test func `a container's name can't lead out of the cloud's directory`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         for name in ["", "..", "../x", "a/b", ".hidden", "a..b", "a b", "ä", String(repeating: "a", count: 256)] {
             #expect(throws: CloudError(.invalidArguments, ""), "\(name)") {
@@ -132,7 +132,7 @@ import TidemarkModel
         #expect(!FileManager.default.fileExists(atPath: scratch["cloud/containers"].path))
     }
 
-    @Test func `a cloud of a newer format, and what is none, are refused`() async throws {
+    @Test func `a cloud of a newer format, and a file that is no cloud, are refused`() async throws {
         _ = try await database()
         let file = scratch["cloud/containers/\(container)/development/records.sqlite"]
         let newer = SQLiteCloudStorage.migrations.newest + 1
@@ -144,13 +144,14 @@ import TidemarkModel
         }
     }
 
-    @Test func `a number has the writer that gave it out, and who gives out none is no writer`() async throws {
+    @Test
+    func `a change number names the writer that gave it out, and a transaction without numbers has no writer`() async throws {
         let file = scratch["records.sqlite"]
         let (one, other) = (try SQLiteCloudStorage(at: file), try SQLiteCloudStorage(at: file))
         func nonce(of change: Int64) async throws -> Data? {
             try await one.read { rows throws(CloudError) in try rows.writerNonce(of: change, in: "anna") }
         }
-        // A step of a removal writes, and changes nothing that devices see.
+        // A step of a removal writes, but changes nothing that devices see.
         try await one.write(owners: ["anna"]) { rows throws(CloudError) in
             try rows.setLastChange(0, of: "anna")
         }

@@ -7,8 +7,8 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: fields come back from the bytes that they are kept as, and bytes that are damaged are an error and nothing worse.
-/// Method: random fields; every prefix of them, and random changes.
+/// Goal: fields are decoded as they were encoded, and damaged bytes are an error and do not crash. Method: random fields; every
+/// prefix of them, and random changes.
 @Suite(.timeLimit(.minutes(30))) struct FieldCodingTests {
     private func scalar(_ type: FieldType.Scalar, _ random: inout Randomness) -> CloudValue {
         func number() -> Int64 {
@@ -51,7 +51,7 @@ import TidemarkModel
         return fields
     }
 
-    @Test func `fields come back as they were`() throws {
+    @Test func `fields are decoded as they were encoded`() throws {
         var random = Randomness("fields come back as they were")
         for _ in 0..<500 {
             let fields = fields(&random)
@@ -72,7 +72,7 @@ import TidemarkModel
             for _ in 0..<50 {
                 var changed = data
                 changed[Int.random(in: 0..<data.count, using: &random)] = UInt8.random(in: 0...255, using: &random)
-                // Whatever comes of it, nothing else.
+                // Decoding may succeed or fail, but only with this error.
                 do { _ = try FieldCoding.decode(changed) } catch { #expect(error.code == .internalError) }
             }
         }

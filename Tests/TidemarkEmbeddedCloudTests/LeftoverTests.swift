@@ -6,7 +6,7 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Goal: what nobody needs any more does not gather in a cloud. Method: leave much of it behind, and look for it.
+/// Goal: unneeded data do not accumulate in a cloud. Method: many leftovers are made, and looked for.
 @Suite(.timeLimit(.minutes(30))) struct LeftoverTests {
     private let scratch = try! Scratch()
     private let container = "iCloud.org.example.journal"
@@ -19,7 +19,7 @@ import TidemarkModel
         return owner
     }
 
-    @Test func `of people who were invited, never came and were removed the last are remembered`() async throws {
+    @Test func `of invited people who never came and were removed, a cloud remembers the last ones`() async throws {
         let owner = try await owner(try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { 1 }))
         let most = try await owner.limits().participantsPerShare
         let share = try await owner.createShare(in: zone, coverage: .zone, title: nil, publicPermission: .none)
@@ -36,14 +36,14 @@ import TidemarkModel
         #expect(left.last?.identity.lookUp == .emailAddress("p4-49@example.org"))
     }
 
-    @Test func `what an account had is in no file of the cloud once it is removed`() async throws {
+    @Test func `no file of the cloud has the data of a removed account`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         let account = try #require(try await cloud.account("anna@example.org"))
         let text = "the diary of a person"
         let record = CloudRecord(CloudRecordID("diary", in: zone), type: "Note", fields: ["text": .string(text)])
         _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [.save(record)]))
-        /// The files that have the bytes of a text.
+        /// The files that contain the bytes of a text.
         func files(with text: String) throws -> [String] {
             let folder = scratch["cloud"]
             return try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { path in
@@ -58,7 +58,7 @@ import TidemarkModel
         #expect(try files(with: account.email).isEmpty)
     }
 
-    @Test func `what was begun and left is gone after a week, and makes room`() async throws {
+    @Test func `an unfinished upload is removed after a week, and makes room`() async throws {
         let owner = try await owner(try EmbeddedCloud(at: scratch["cloud"]), quota: 100_000)
         let contents = (1...2).map { Data(repeating: $0, count: 80_000) }
         let assets = contents.map { AssetDigest.asset(of: $0) }
@@ -79,7 +79,7 @@ import TidemarkModel
         #expect(try await owner.missingAssets([assets[0]], in: zone) == [assets[0]: 0])
     }
 
-    @Test func `what was uploaded and no record names is gone after a day, and makes room`() async throws {
+    @Test func `an upload that no record names is removed after a day, and makes room`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
         let names = ["named", "left", "fresh", "asked for"]
@@ -107,17 +107,17 @@ import TidemarkModel
         #expect(try await cloud.removeLeftovers() == 1)
         #expect(try await owner.missingAssets(Array(assets.values), in: zone) == [left: 0])
         let used = try #require(before.used)
-        // Its content, and what is kept with it.
+        // The content, and the bytes that are stored with it.
         #expect(try await owner.account().used == used - 4 - StoredUpload.overhead)
         #expect(try await owner.download(named, in: zone, from: 0, count: 9) == Data("named".utf8))
         let files = try FileManager.default.subpathsOfDirectory(atPath: assetStorage.path)
         #expect(!files.contains { $0.hasSuffix(left.digest) })
         #expect(try await cloud.removeLeftovers() == 0)
-        // It can come again.
+        // The content can be uploaded again.
         #expect(try await owner.upload(Data("left".utf8), of: left, at: 0, in: zone) == 4)
     }
 
-    /// An owner with contents: one that a record names, one that none does, and one that lies there and was never counted.
+    /// An owner with contents: one that a record names, one that no record names, and one whose file was never counted.
     private func fixture() async throws -> (cloud: EmbeddedCloud, owner: EmbeddedDatabase, assetStorage: URL) {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let owner = try await owner(cloud)
@@ -144,7 +144,7 @@ import TidemarkModel
 
     private var aDayAhead: Date { Date(timeIntervalSinceNow: 25.5 * 3_600) }
 
-    @Test func `what came and was never counted is gone after a day`() async throws {
+    @Test func `a content that was never counted is removed after a day`() async throws {
         let (cloud, _, assetStorage) = try await fixture()
         #expect(try contents(assetStorage).count == 3)
         #expect(await cloud.sweepLeftovers(at: Date(timeIntervalSinceNow: 24.5 * 3_600)).removed == 0)
@@ -153,14 +153,14 @@ import TidemarkModel
         #expect(try contents(assetStorage) == ["\(named.prefix(2))/\(named)"])
     }
 
-    @Test func `a directory, which no other server has, is swept whenever it is to be`() async throws {
+    @Test func `a directory without other servers is swept whenever a sweep is requested`() async throws {
         let cloud = try await fixture().cloud
         for (time, removed) in [(Date(), 0), (aDayAhead, 2)] {
             #expect(await cloud.sweepLeftovers(at: time, every: .seconds(3_600)).removed == removed)
         }
     }
 
-    @Test func `an empty database in the place of another one takes away nothing that was there before it`() async throws {
+    @Test func `an empty database in the place of another one does not remove contents that were there before it`() async throws {
         let assetStorage = try await fixture().assetStorage
         let before = try contents(assetStorage)
         #expect(before.count == 3)
@@ -168,7 +168,7 @@ import TidemarkModel
         for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) where name.hasPrefix("records.sqlite") {
             try FileManager.default.removeItem(at: folder.appendingPathComponent(name))
         }
-        // As files are whose times were set anew when they were copied, a while before.
+        // As files whose times were set when they were copied, a while before.
         for name in before {
             try FileManager.default.setAttributes(
                 [.modificationDate: Date(timeIntervalSinceNow: -1)], ofItemAtPath: assetStorage.appendingPathComponent(name).path)
@@ -194,7 +194,7 @@ import TidemarkModel
         #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 2)
     }
 
-    @Test func `a container that is damaged keeps no other one from being swept, and is told`() async throws {
+    @Test func `a damaged container is reported, and does not keep others from being swept`() async throws {
         let (cloud, _, assetStorage) = try await fixture()
         let containers = scratch["cloud/containers"]
         let damaged = containers.appendingPathComponent("aaa.damaged/development")
@@ -207,12 +207,12 @@ import TidemarkModel
         #expect(sweep.failure?.reason.hasPrefix("container aaa.damaged (development): ") == true)
         #expect(try contents(assetStorage).count == 1)
         await #expect(throws: CloudError.self) { try await cloud.removeLeftovers() }
-        // A folder that can be no container's is none.
+        // A folder with an invalid name is not a container.
         try FileManager.default.removeItem(at: damaged)
         #expect(try await cloud.removeLeftovers() == 0)
     }
 
-    @Test func `only those containers are looked at, and opened, that are asked for`() async throws {
+    @Test func `only the given containers are looked at, and opened`() async throws {
         let (cloud, _, assetStorage) = try await fixture()
         let other = scratch["cloud/containers/iCloud.org.example.other/development"]
         try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
@@ -222,7 +222,7 @@ import TidemarkModel
         #expect(try FileManager.default.contentsOfDirectory(atPath: other.path).isEmpty)
     }
 
-    @Test func `of contents that several people have, each one's goes by that one's records`() async throws {
+    @Test func `a content of several owners is removed for each owner by that owner's records`() async throws {
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let content = Data("the same".utf8)
         let asset = AssetDigest.asset(of: content)
@@ -241,7 +241,7 @@ import TidemarkModel
             let record = CloudRecord(CloudRecordID("a", in: zone), type: "Picture", fields: ["image": .asset(asset)])
             _ = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [RecordOperation(.create, record)]))
         }
-        // Only Ben's is named by none of its owner's records.
+        // Only Ben's copy is not named by a record of its owner.
         #expect(await cloud.sweepLeftovers(at: aDayAhead).removed == 1)
         #expect(try await databases[0].download(asset, in: zone, from: 0, count: 100) == content)
         #expect(try await everybody.download(asset, in: publicZone, from: 0, count: 100) == content)

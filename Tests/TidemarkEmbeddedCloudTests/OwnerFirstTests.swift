@@ -9,14 +9,15 @@ import TidemarkTesting
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: what a request reads and writes belongs to owners that it names, and no two owners have anything in common. Method: all statements that the
-/// checks of the contract come to, by their texts and by SQLite's plans; two owners beside each other.
+/// Goal: a request reads and writes only rows of the owners that it names, and no two owners have rows in common. Method: all
+/// statements that the checks of the contract execute, by their texts and by SQLite's plans; two owners beside each other.
 @Suite(.timeLimit(.minutes(30))) struct OwnerFirstTests {
     // Statements
 
-    /// What looks at all owners, and is not on the path of a request; or, the last, of a request that can't know the owner.
+    /// Statements that read rows of all owners, and are not part of a request; or, the last, of a request that can't know the
+    /// owner.
     private static let exceptions = [
-        // The task that goes on with removals.
+        // The task that continues removals.
         "FROM removals r JOIN owners o",
         // Sweeps.
         "FROM reservations r JOIN owners o", "FROM owners o WHERE EXISTS (SELECT 1 FROM answers a",
@@ -26,13 +27,13 @@ import TidemarkTesting
         "SELECT max(change) FROM owners",
         // Verification.
         "SELECT * FROM records NOT INDEXED",
-        // Whoever opens a link knows nothing but the link.
+        // A client that opens a link knows only the link.
         "SELECT o.name FROM links l JOIN owners o ON o.number = l.owner WHERE l.digest = ?",
     ]
 
-    /// Says what a statement lacks; `nil` for one that constrains the owner of each table that has owners.
+    /// Says what a statement lacks; `nil` if it constrains the owner of each table that has owners.
     private static func fault(of sql: String, tables: Set<String>) -> String? {
-        // A name of a table, and the name that it has in the statement.
+        // The name of a table, and its alias in the statement.
         let reference =
             /\b(FROM|JOIN|UPDATE|INTO)\s+(\w+)(?:\s+(?!WHERE|ON|SET|ORDER|VALUES|INDEXED|NOT|JOIN|CROSS|LEFT|LIMIT|SELECT)(\w+))?/
         for match in sql.matches(of: reference) where tables.contains(String(match.2)) {
@@ -48,13 +49,13 @@ import TidemarkTesting
                 return "\(table) is not limited to an owner"
             }
         }
-        // Tables that are joined by their owners are limited by one of them.
+        // If tables are joined by their owners, a constraint on one of them suffices.
         let isOfOwners = sql.contains(/INTO |[^_\w](owner|number|name) = [?:\d-]/)
         let hasOwner = tables.contains { sql.contains(" \($0) ") || sql.hasSuffix(" \($0)") }
         return hasOwner && !isOfOwners ? "no owner is given" : nil
     }
 
-    @Test func `every statement of a request names the owner, and finds by it what it looks for`() async throws {
+    @Test func `every statement of a request names the owner, and uses it to find its rows`() async throws {
         let seen = LockedValue<Set<String>>([])
         for check in CloudContract.checks {
             try await check.run(try EmbeddedCloudSubject { sql in _ = seen.withLock { $0.insert(sql) } })
@@ -70,7 +71,7 @@ import TidemarkTesting
             where try db.columns(in: table).first?.name == "owner" { tables.insert(table) }
             return tables
         }
-        // These alone belong to the whole container.
+        // Only these tables belong to the whole container.
         let all = try await queue.read { db in
             Set(try String.fetchAll(db, sql: "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"))
         }
@@ -81,24 +82,24 @@ import TidemarkTesting
         for sql in statements where !Self.exceptions.contains(where: { sql.contains($0) }) {
             if let fault = Self.fault(of: sql, tables: tables) { Issue.record("\(fault): \(sql)") }
             let plan = try await queue.read { db in
-                // A query has the numbers of its zone in its text.
+                // The text of a query contains the numbers of its zone.
                 let statement = try db.makeStatement(sql: "EXPLAIN QUERY PLAN " + sql)
                 statement.setUncheckedArguments(StatementArguments())
                 return try Row.fetchAll(statement).map { $0["detail"] as String }
             }
             for step in plan where step.hasPrefix("SCAN ") && !step.contains("json_each") && !step.contains("CONSTANT") {
-                // What a subquery has found, and tables of the container that have few rows.
+                // Results of subqueries, and tables of the container that have few rows.
                 let name = String(step.split(separator: " ")[1])
                 let isSmall = name.hasPrefix("(") || ["incarnations", "counters"].contains(name)
                 #expect(isSmall, "all of \(name) is read: \(sql): \(plan)")
             }
         }
         try queue.close()
-        // Each kind of row was looked at.
+        // Each table was used by a statement.
         for table in tables { #expect(statements.contains { $0.contains(" \(table) ") }, "no statement is about \(table)") }
     }
 
-    @Test func `a statement without the owner is found`() {
+    @Test func `a statement without the owner is detected`() {
         let tables: Set<String> = ["records", "named", "owners", "links"]
         for sql in [
             "SELECT * FROM records WHERE zone = ? AND name = ?", "DELETE FROM records WHERE id = ?",
@@ -116,9 +117,7 @@ import TidemarkTesting
 
     // Writes
 
-    @Test func `a transaction that writes rows of an owner whom it has not declared is refused, and nothing is written`()
-        async throws
-    {
+    @Test func `a transaction that writes rows of an undeclared owner is refused, and nothing is written`() async throws {
         let scratch = try Scratch()
         let storage = try SQLiteCloudStorage(at: scratch["records.sqlite"])
         func write(_ declared: WrittenOwners) async throws {
@@ -130,7 +129,7 @@ import TidemarkTesting
         await #expect(throws: CloudError(.internalError, "")) { try await write(["anna"]) }
         await #expect(throws: CloudError(.internalError, "")) { try await write([]) }
         #expect(try await storage.read { rows throws(CloudError) in try rows.used(by: "anna") } == 0)
-        // An owner that a transaction has added, and that was rolled back, gets its number again.
+        // An owner that was added by a rolled back transaction gets its number again.
         try await write(["ben", "anna"])
         try await write(.all)
         #expect(

@@ -8,8 +8,9 @@ import TidemarkModel
 @testable import TidemarkCloudEngine
 @testable import TidemarkEmbeddedCloud
 
-/// Goal: rows from before each began with its owner are all there afterwards, damaged ones among them, and what clients have of them stays valid.
-/// Method: frozen archives, whose rows are counted and damaged; tokens as they were made then. FrozenFormatTests has real devices.
+/// Goal: rows of formats without owners are all there after the migration, damaged ones included, and clients' tokens and tags of
+/// them stay valid. Method: frozen archives, whose rows are counted and damaged; tokens as they were made then. FrozenFormatTests
+/// has real devices.
 @Suite(.timeLimit(.minutes(30))) struct OwnerMigrationTests {
     private let scratch: Scratch
     private var file: URL { scratch["cloud/containers/default/development/records.sqlite"] }
@@ -25,12 +26,12 @@ import TidemarkModel
         return try tables.reduce(into: [:]) { $0[$1] = try Int.fetchOne(db, sql: "SELECT count(*) FROM \($1)") ?? 0 }
     }
 
-    @Test(arguments: before) func `all rows are there with their owners, and a damaged one stays damaged`(
+    @Test(arguments: before) func `all rows have their owners after the migration, and a damaged row stays damaged`(
         frozen: FrozenFormats
     ) async throws {
         try frozen.unpack(into: scratch)
         let (counted, change) = try DamagedRows.run(file) { db in
-            // A flipped byte of a value, and one of a type: a strict table takes no such value by itself.
+            // A flipped byte of a value, and one of a type: a strict table accepts no such value by itself.
             try db.execute(
                 sql: """
                     CREATE TABLE loose AS SELECT * FROM records;
@@ -49,7 +50,8 @@ import TidemarkModel
             let now = try counts(db)
             for (table, count) in counted where table != "zone_lives" { #expect(now[table] == count, "\(table)") }
             #expect(try String.fetchAll(db, sql: "PRAGMA integrity_check") == ["ok"])
-            // Anna has the records; Ben, who takes part, has a row that says where. Nobody's are the writers of the common numbers.
+            // Anna has the records; Ben, who takes part, has a row that points to them. The writers of the common numbers have no
+            // owner.
             #expect(now["owners"] == 2 && now["shared_zones"] == 1)
             for table in now.keys where try db.columns(in: table).first?.name == "owner" && table != "writers" {
                 let known = "SELECT count(*) FROM \(table) WHERE owner NOT IN (SELECT number FROM owners)"
@@ -62,7 +64,7 @@ import TidemarkModel
     }
 
     @Test(arguments: before.filter { $0.formats["cloud"] == 5 })
-    func `tokens and tags from before stay valid, and one that is ahead of the rows tells that they were put back`(
+    func `earlier tokens and tags stay valid, and one that is ahead of the rows shows a restored backup`(
         frozen: FrozenFormats
     ) async throws {
         try frozen.unpack(into: scratch)
@@ -72,7 +74,7 @@ import TidemarkModel
         let (engine, zone) = (database.container.engine, CloudZoneID("TidemarkZone"))
         let common = engine.storage.commonChanges
 
-        /// A token as the cloud made it then.
+        /// A token as the cloud made it at that time.
         func old(_ number: Int64, _ kind: String) async throws -> CloudToken {
             let caller = try await database.caller()
             return try await engine.storage.read { rows throws(CloudError) in
@@ -97,7 +99,7 @@ import TidemarkModel
         #expect(try await database.databaseChanges(since: try await old(common, "d"), limit: nil).changed.isEmpty)
         let zones = try await database.databaseChanges(since: try await old(0, "d"), limit: nil).changed
         #expect(zones.map(\.zoneName).contains(zone.zoneName))
-        // The tag of a version from before is the same as it was, and numbers go on from there.
+        // The tag of an earlier version is unchanged, and numbers continue from there.
         #expect(engine.changeTagCipher.number(try #require(tag.changeTag)) != nil)
         var edited = tag
         edited.fields = ["text": .string("edited")]
@@ -108,7 +110,7 @@ import TidemarkModel
         let changes = try await database.zoneChanges(zone, since: last, limit: nil, desiredKeys: nil)
         #expect(changes.changes.count == 1 && changes.incarnation == all.incarnation)
 
-        // The rows are older than the token: they were put back, before they were migrated.
+        // The rows are older than the token: they were restored from a backup before the migration.
         let ahead = try await old(common + 5, "z")
         for _ in 0..<2 {
             await #expect(throws: CloudError(.changeTokenExpired, "")) {
@@ -117,7 +119,7 @@ import TidemarkModel
         }
         let again = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil)
         #expect(again.incarnation != all.incarnation)
-        // A tag of that time has the client fetch everything, each time, and no further incarnation begin.
+        // With a tag of that time the client has to fetch everything each time, and no further incarnation begins.
         var lost = saved
         lost.changeTag = engine.changeTagCipher.text(common + 5)
         for _ in 0..<2 {
@@ -126,7 +128,7 @@ import TidemarkModel
         }
         let incarnation = try await database.zoneChanges(zone, since: again.token, limit: nil, desiredKeys: nil).incarnation
         #expect(incarnation == again.incarnation)
-        // The owner's next change is beyond all that were given out.
+        // The owner's next change number is greater than all that were given out.
         lost.changeTag = new
         let next = try await database.modify(ModifyRecordsRequest(zone: zone, operations: [.save(lost)]))[0]
         guard case .saved(let beyond) = next, let number = beyond.changeTag.flatMap({ database.change(of: $0) }) else {

@@ -5,8 +5,8 @@ import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
 
-/// Goal: whatever a server or the way to it does, the client says so in the contract's words, sends nothing twice that may not be, and tells
-/// nobody the token. Method: servers that answer with bytes of the test's.
+/// Goal: whatever a server or the network does, the client reports it by an error of the contract, repeats no request that may
+/// not be repeated, and does not disclose the token. Method: servers that answer with bytes of the test's.
 @Suite(.timeLimit(.minutes(30))) struct ClientTests {
     static let secret = "c2VjcmV0LXRva2VuLTEyMw"
     private static let zone = CloudZoneID("Journal")
@@ -44,7 +44,7 @@ import TidemarkModel
         zone: zone,
         operations: [RecordOperation(.create, CloudRecord(CloudRecordID("a", in: zone), type: "Destination"))], clientToken: "t")
 
-    @Test func `a session has the identifier that its token begins with, and a token of another kind has none`() throws {
+    @Test func `a session's identifier is the beginning of its token, and other tokens have none`() throws {
         let address = try ServerAddress("http://127.0.0.1:1")
         #expect(try cloud(address, signedIn: false).sessionIdentifier == nil)
         for (count, identifier) in [(63, nil), (64, "000102030405060708090a0b0c0d0e0f"), (65, nil)] as [(UInt8, String?)] {
@@ -59,7 +59,7 @@ import TidemarkModel
 
     // Connections
 
-    @Test func `nobody at the address is networkUnavailable, at once`() async throws {
+    @Test func `an address without a server is networkUnavailable at once`() async throws {
         let port = try StubServer { _, _ in .broken }.port
         let server = try cloud(ServerAddress("http://127.0.0.1:\(port)"))
         let error = try await failure { try await server.database(.private).modify(Self.request) }
@@ -67,20 +67,20 @@ import TidemarkModel
         #expect(error.reason.contains("Does the server run"))
     }
 
-    @Test func `what only looks is sent three times at most when the connection breaks`() async throws {
+    @Test func `a read is sent at most three times if the connection breaks`() async throws {
         let stub = try StubServer { _, _ in .broken }
         let database = try cloud(stub.address).database(.private)
         #expect(try await failure { try await database.zones() }.code == .networkFailure)
         #expect(stub.requests.count == 3)
     }
 
-    @Test func `what only looks fares well when the second try does`() async throws {
+    @Test func `a read succeeds if its second try does`() async throws {
         let stub = try StubServer { _, number in number == 0 ? .broken : .json(#"{"zones":[{"zoneID":{"zoneName":"Journal"}}]}"#)
         }
         #expect(try await cloud(stub.address).database(.private).zones() == [Self.zone])
     }
 
-    @Test func `what changes something is sent once, whatever becomes of it`() async throws {
+    @Test func `a change is sent once, even if it fails`() async throws {
         let stub = try StubServer { _, number in number % 2 == 0 ? .broken : .page("503 Service Unavailable") }
         let database = try cloud(stub.address).database(.private)
         #expect(try await failure { try await database.modify(Self.request) }.code == .networkFailure)
@@ -92,7 +92,7 @@ import TidemarkModel
         #expect(stub.requests.count == 3)
     }
 
-    @Test func `a server that says nothing is given up`() async throws {
+    @Test func `a silent server is given up`() async throws {
         let stub = try StubServer { _, _ in .silence }
         var timeouts = Self.timeouts
         (timeouts.looking, timeouts.changing) = (.milliseconds(50), .milliseconds(50))
@@ -103,7 +103,7 @@ import TidemarkModel
         #expect(stub.requests.count <= 2)
     }
 
-    @Test func `an answer that trickles is given up`() async throws {
+    @Test func `an answer that comes too slowly is given up`() async throws {
         let start = Array("HTTP/1.1 200 OK\r\nContent-Length: 60000000\r\n\r\n".utf8)
         let stub = try StubServer { _, _ in .endless(start: start, [0x20]) }
         var timeouts = Self.timeouts
@@ -138,19 +138,19 @@ import TidemarkModel
         #expect(error.reason.contains("/database/1/iCloud.org.example.journal/development/private/zones/list"))
     }
 
-    @Test func `bytes that are no HTTP are told`() async throws {
+    @Test func `an answer that is not HTTP is reported`() async throws {
         let stub = try StubServer { _, _ in .last(Array("SSH-2.0-OpenSSH_9.9\r\n\r\n".utf8)) }
         let error = try await failure { try await cloud(stub.address).database(.private).modify(Self.request) }
         #expect(error.code == .internalError || error.code == .networkFailure)
     }
 
-    @Test func `an answer with fewer outcomes than operations is none`() async throws {
+    @Test func `an answer with fewer outcomes than operations is refused`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"records":[]}"#) }
         let error = try await failure { try await cloud(stub.address).database(.private).modify(Self.request) }
         #expect(error.code == .internalError)
     }
 
-    @Test func `an answer without end is given up, announced, in pieces or packed`() async throws {
+    @Test func `an endless answer is given up, with a length, in chunks or compressed`() async throws {
         var timeouts = Self.timeouts
         timeouts.bytesPerAnswer = 1 << 20
         let piece = Array(("10000\r\n" + String(repeating: " ", count: 1 << 16) + "\r\n").utf8)
@@ -168,7 +168,7 @@ import TidemarkModel
         #expect(stub.requests.count == replies.count)
     }
 
-    @Test func `fewer records are asked for when the answer is more than is read`() async throws {
+    @Test func `the client asks for fewer records if an answer is too large`() async throws {
         var timeouts = Self.timeouts
         timeouts.bytesPerAnswer = 1 << 20
         let stub = try StubServer { request, _ in
@@ -181,7 +181,7 @@ import TidemarkModel
         let page = try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil)
         #expect(page == ZoneChanges(changes: [], token: CloudToken(rawValue: "t"), moreComing: true))
         #expect(stub.requests.count == 3)
-        // One alone is too large.
+        // A single record is too large.
         let query = CloudQuery(recordType: "Destination")
         let error = try await failure {
             try await database.query(query, in: Self.zone, limit: 2, desiredKeys: nil, continuation: nil)
@@ -190,14 +190,14 @@ import TidemarkModel
         #expect(stub.requests.count == 5)
     }
 
-    // What was asked for
+    // Records in answers
 
     @Test(arguments: [
         #"[{"recordName":"b","recordType":"Destination"},{"recordName":"a","recordType":"Destination"}]"#,
         #"[{"recordName":"a","recordType":"D","zoneID":{"zoneName":"Other"}},{"recordName":"b","recordType":"D"}]"#,
         #"[{"recordName":"a","recordType":"D"},{"recordName":"x","serverErrorCode":"NOT_FOUND"}]"#,
     ])
-    func `records that were not asked for are not taken`(records: String) async throws {
+    func `records that were not requested are refused`(records: String) async throws {
         let stub = try StubServer { _, _ in .json(#"{"records":\#(records)}"#) }
         let database = try cloud(stub.address).database(.private)
         let found = try await failure { try await database.lookup(["a", "b"], in: Self.zone, desiredKeys: nil) }
@@ -214,7 +214,7 @@ import TidemarkModel
         #"{"records":[{"recordName":"a","recordType":"D","zoneID":{"zoneName":"Other"}}]}"#,
         #"{"zoneID":{"zoneName":"Other"},"records":[]}"#,
     ])
-    func `a page of changes has each record once, and none of another zone`(page: String) async throws {
+    func `a page of changes with a record twice, or of another zone, is refused`(page: String) async throws {
         let text = #"{"zones":[{"syncToken":"t",\#(page.dropFirst())]}"#
         let stub = try StubServer { _, _ in .json(text) }
         let database = try cloud(stub.address).database(.private)
@@ -222,7 +222,7 @@ import TidemarkModel
         #expect(error.code == .internalError && error.reason.contains("not asked for"))
     }
 
-    @Test func `what a look-up leaves over is asked for again, as long as there is more`() async throws {
+    @Test func `records that a look-up leaves out are requested again, as long as some are returned`() async throws {
         let later = #""serverErrorCode":"TRY_AGAIN_LATER","tidemark":{"code":"serviceUnavailable"}"#
         let stub = try StubServer { _, number in
             switch number {
@@ -242,7 +242,7 @@ import TidemarkModel
         #expect(stub.requests[1].body.contains(#""records":[{"recordName":"b"},{"recordName":"c"}]"#))
     }
 
-    @Test func `an item's error is short, and has nothing that a terminal would act on`() async throws {
+    @Test func `an item's error is short, and has no control characters of terminals`() async throws {
         let reason = "a\\u001b[2J" + String(repeating: "b", count: 5000)
         let stub = try StubServer { _, _ in
             .json(#"{"records":[{"recordName":"a","serverErrorCode":"BAD_REQUEST","reason":"\#(reason)"}]}"#)
@@ -268,7 +268,7 @@ import TidemarkModel
         ("500 Internal Server Error", .internalError),
         ("302 Found", .internalError), ("418 I'm a teapot", .internalError),
     ])
-    func `a page of a proxy is understood by its status`(status: String, code: CloudError.Code) async throws {
+    func `an HTML page of a proxy is understood by its status`(status: String, code: CloudError.Code) async throws {
         let stub = try StubServer { _, _ in .page(status, headers: ["Location: http://127.0.0.1:1/", "Retry-After: 7"]) }
         let error = try await failure { try await cloud(stub.address).database(.private).zones() }
         #expect(error.code == code)
@@ -282,7 +282,7 @@ import TidemarkModel
         #expect(stub.requests.count == 3)
     }
 
-    @Test func `a redirection is not followed, and the token goes nowhere else`() async throws {
+    @Test func `a redirection is not followed, and the token is sent nowhere else`() async throws {
         let other = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
         let place = "http://127.0.0.1:\(other.port)/"
         let stub = try StubServer { _, _ in .page("307 Temporary Redirect", headers: ["Location: \(place)"]) }
@@ -290,7 +290,7 @@ import TidemarkModel
         #expect(other.requests.isEmpty)
     }
 
-    @Test func `an error of the server comes as it was told, without what a terminal would act on`() async throws {
+    @Test func `an error of the server is shown as it is, without control characters of terminals`() async throws {
         let stub = try StubServer { _, _ in
             .json(
                 ##"{"uuid":"1","serverErrorCode":"TRY_AGAIN_LATER","reason":"busy\u001b[2J","retryAfter":3,"tidemark":{"code":"zoneBusy"}}"##,
@@ -303,7 +303,7 @@ import TidemarkModel
         #expect(stub.requests.count == 1)
     }
 
-    @Test func `connections are used again, and answers may come packed`() async throws {
+    @Test func `connections are used again, and answers may be compressed`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
         let database = try cloud(stub.address).database(.shared)
         for _ in 0..<3 { _ = try await database.zones() }
@@ -316,7 +316,7 @@ import TidemarkModel
 
     // Assets
 
-    @Test func `a piece that is not the one asked for is not taken`() async throws {
+    @Test func `a wrong piece of a content is refused`() async throws {
         let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: 100)
         let replies: [String] = [
             "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 10-13/100\r\nContent-Length: 4\r\n\r\nabcd",
@@ -337,7 +337,7 @@ import TidemarkModel
                 "/private/assets/\(asset.digest)-100?zone=Journal&owner=__defaultOwner__"))
     }
 
-    @Test func `a digest that is none makes no path`() async throws {
+    @Test func `an invalid digest makes no path`() async throws {
         let stub = try StubServer { _, _ in .json("{}") }
         let database = try cloud(stub.address).database(.private)
         let asset = CloudAsset(digest: "../../etc/passwd", size: 1)
@@ -350,7 +350,7 @@ import TidemarkModel
 
     // Sessions
 
-    @Test func `signing in keeps a session, and signing out ends it here and there`() async throws {
+    @Test func `signing in stores a session, and signing out ends it here and at the server`() async throws {
         let stub = try StubServer { _, number in
             number == 0 ? .json(#"{"token":"abc","expires":1,"userRecordName":"_anna"}"#) : .json("{}")
         }
@@ -372,7 +372,7 @@ import TidemarkModel
         #expect(try cloud.userRecordName == nil)
     }
 
-    @Test func `a device is called by the machine's name where nobody names it, and not at all where that has none`() async throws
+    @Test func `a device is named after the machine if it has no other name, and has none if the machine has none`() async throws
     {
         let stub = try StubServer { _, _ in .json(#"{"token":"abc","expires":1,"userRecordName":"_anna"}"#) }
         let cloud = try cloud(stub.address, signedIn: false)
@@ -384,7 +384,7 @@ import TidemarkModel
         #expect(stub.requests[1].body.hasSuffix(#""password":"a"}"#))
     }
 
-    @Test func `a container that is not served is known by what the server says beside its words`() async throws {
+    @Test func `a container that is not served is recognised by a member of the answer beside the reason`() async throws {
         let stub = try StubServer { _, number in
             let extra = number == 0 ? #","containerIsServed":false"# : ""
             let reason = number == 1 ? "bad credentials: the API token, the session or the signature" : "no"
@@ -400,11 +400,11 @@ import TidemarkModel
                 has ended: perhaps it was ended on another device or by the server's operator, the password was changed, the account \
                 was deleted, or nobody used it for half a year; sign in again
                 """))
-        // A reason that says more than that stays.
+        // A longer reason is shown unchanged.
         #expect(try await failure { try await database.account() }.reason.hasSuffix("has ended: no; sign in again"))
     }
 
-    @Test func `a session is gone here though the server can't be told`() async throws {
+    @Test func `a session is removed here though the server can't be reached`() async throws {
         let stub = try StubServer { _, _ in .broken }
         let store = SessionMemory()
         let cloud = try cloud(stub.address, store: store)
@@ -412,7 +412,7 @@ import TidemarkModel
         #expect(store.session() == nil)
     }
 
-    @Test func `a token that the server renews is used and kept`() async throws {
+    @Test func `a token that the server renews is used and stored`() async throws {
         let stub = try StubServer { _, number in
             .json(#"{"zones":[]}"#, headers: number == 0 ? ["X-Apple-CloudKit-Web-Auth-Token: next"] : [])
         }
@@ -423,7 +423,7 @@ import TidemarkModel
         #expect(store.session()?.token == "next")
     }
 
-    @Test func `a renewed token does not bring back who has signed out meanwhile`() async throws {
+    @Test func `a renewed token does not sign in an account that has signed out meanwhile`() async throws {
         let store = SessionMemory()
         let stub = try StubServer { _, _ in
             store.remove()
@@ -444,12 +444,12 @@ import TidemarkModel
         let cloud = try cloud(stub.address, store: store)
         #expect(try cloud.userRecordName == "_anna")
         store.keep(try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: "other"))
-        // It was not let in, so nothing was done: even a change goes again.
+        // The server had not admitted it, so nothing was done: even a change is sent again.
         #expect(try await cloud.database(.private).modify(Self.request).count == 1)
         #expect(stub.requests.count == 2)
     }
 
-    @Test func `the session of somebody else is not taken for one's own`() async throws {
+    @Test func `the session of another account is not used`() async throws {
         let store = SessionMemory()
         let stub = try StubServer { _, _ in
             .json(#"{"serverErrorCode":"AUTHENTICATION_FAILED","reason":"ended"}"#, status: "401 Unauthorized")
@@ -464,7 +464,7 @@ import TidemarkModel
         #expect(told.reason.contains("has ended: ended; sign in again"))
     }
 
-    @Test func `a sign-in page of the network ends no session`() async throws {
+    @Test func `a sign-in page of a network does not end a session`() async throws {
         let stub = try StubServer { _, number in
             number % 2 == 0
                 ? .page("401 Unauthorized", headers: ["Retry-After: 0"]) : .page("403 Forbidden", headers: ["Retry-After: 0"])
@@ -473,7 +473,7 @@ import TidemarkModel
         let database = try cloud(stub.address, store: store).database(.private)
         for _ in 0..<2 { #expect(try await failure { try await database.account() }.code == .serviceUnavailable) }
         #expect(store.session()?.token == Self.secret)
-        // The server's own word is one.
+        // An error of the server itself does.
         let server = try StubServer { _, _ in
             .json(#"{"serverErrorCode":"ACCESS_DENIED","reason":"no"}"#, status: "403 Forbidden")
         }
@@ -481,7 +481,7 @@ import TidemarkModel
         #expect(denied.code == .permissionFailure)
     }
 
-    @Test func `nobody else signs in where databases of an account are in use`() async throws {
+    @Test func `another account can't sign in while databases of an account are in use`() async throws {
         let stub = try StubServer { request, _ in
             guard request.line.hasSuffix("/session") else { return .json("{}") }
             let name = request.body.contains("ben@") ? "_ben" : "_anna"
@@ -494,7 +494,7 @@ import TidemarkModel
         let refused = try await failure { try await cloud.signIn(email: "ben@example.org", password: "b") }
         #expect(refused.code == .invalidArguments)
         #expect(refused.reason.contains("make another HTTPCloud"))
-        // Its session is ended, and the other one is still used.
+        // The new session is ended, and the other one is still used.
         #expect(stub.requests.last?.line.hasSuffix("/session/end") == true)
         #expect(stub.requests.last?.header("Authorization") == "Bearer token_ben")
         #expect(store.session()?.token == "token_anna")
@@ -508,7 +508,7 @@ import TidemarkModel
         _ = database
     }
 
-    /// Does something before the first session is kept.
+    /// A session store that calls a hook before it stores the first session.
     private final class HookedSessions: SessionStore {
         let sessions = SessionMemory()
         let hook = LockedValue<(@Sendable () -> Void)?>(nil)
@@ -524,7 +524,7 @@ import TidemarkModel
     }
 
     @Test(arguments: [false, true])
-    func `a sign-in that comes behind another account's ends its session at the server, and leaves the other one's`(
+    func `a sign-in after another account's ends its own session at the server, and leaves the other one`(
         answers: Bool
     ) async throws {
         let stub = try StubServer { request, _ in
@@ -538,7 +538,7 @@ import TidemarkModel
         let (database, anna) = (
             cloud.database(.private), try CloudSession(cloud: cloud.name, userRecordName: "_anna", token: Self.secret)
         )
-        // While Ben's sign-in is under way, Anna's is done.
+        // Anna signs in while Ben's sign-in is under way.
         store.hook.withLock {
             $0 = {
                 store.sessions.keep(anna)
@@ -554,7 +554,7 @@ import TidemarkModel
         _ = database
     }
 
-    @Test func `signing out leaves alone who has signed in anew meanwhile`() async throws {
+    @Test func `signing out leaves a session alone that was begun meanwhile`() async throws {
         let store = SessionMemory()
         let made = LockedValue<CloudSession?>(nil)
         let stub = try StubServer { _, _ in
@@ -569,7 +569,7 @@ import TidemarkModel
     }
 
     @Test(arguments: ["", "a\nb", String(repeating: "a", count: 256)])
-    func `a name of an account that is none is not kept`(name: String) async throws {
+    func `an invalid account name is not stored`(name: String) async throws {
         let text = name.replacingOccurrences(of: "\n", with: "\\n")
         let stub = try StubServer { _, _ in .json(##"{"token":"abc","expires":1,"userRecordName":"\##(text)"}"##) }
         let store = SessionMemory()
@@ -578,7 +578,7 @@ import TidemarkModel
         #expect(store.session() == nil)
     }
 
-    @Test func `a session is not told to another server, nor for another container`() async throws {
+    @Test func `a session is not sent to another server, nor for another container`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"zones":[]}"#) }
         let store = SessionMemory(
             try CloudSession(
@@ -589,7 +589,7 @@ import TidemarkModel
         #expect(stub.requests[0].header("Authorization") == nil)
     }
 
-    @Test func `what a session shows of itself has no token`() throws {
+    @Test func `the description of a session has no token`() throws {
         let session = try CloudSession(
             cloud: "https://sync.example.org a development", userRecordName: "_anna", token: Self.secret)
         var dumped = ""
@@ -602,7 +602,7 @@ import TidemarkModel
 
     // Notifications
 
-    @Test func `news come once each, and once after the connection was lost`() async throws {
+    @Test func `each change is notified once, and once after the connection was lost`() async throws {
         let stub = try StubServer { request, number in
             switch number {
             case 0: .json(#"{"cursor":"a&b","changed":false}"#)
@@ -623,13 +623,13 @@ import TidemarkModel
         #expect(stub.requests.prefix(6).map(\.line) == [path] + ["a%26b", "c", "d", "d", "d"].map { "\(path)?cursor=\($0)" })
     }
 
-    @Test func `who is answered at once again and again asks more slowly`() async throws {
+    @Test func `a client whose waits end at once again and again slows down`() async throws {
         let pauses = LockedValue<[Duration]>([])
         var timeouts = Self.timeouts
-        // However long the machine takes.
+        // Even on a slow machine this counts as at once.
         timeouts.atOnce = .seconds(3600)
         timeouts.wait = { time in pauses.withLock { $0.append(time) } }
-        // The first question finds out where to begin; then eight answers that come at once.
+        // The first request finds out where to begin; then eight answers come at once.
         let stub = try StubServer { _, number in
             number < 9
                 ? .json(#"{"cursor":"c","changed":false}"#) : number == 9 ? .json(#"{"cursor":"d","changed":true}"#) : .silence
@@ -641,7 +641,7 @@ import TidemarkModel
         #expect(before.allSatisfy { $0 == timeouts.pollPause })
     }
 
-    @Test func `who may not listen any more is told, also when something else has failed before`() async throws {
+    @Test func `a listener without permission is told, also after other failures`() async throws {
         let stub = try StubServer { _, number in
             switch number {
             case 0: .json(#"{"cursor":"c","changed":false}"#)
@@ -654,7 +654,7 @@ import TidemarkModel
         #expect(stub.requests.count >= 3)
     }
 
-    @Test func `who may not listen is told at once`() async throws {
+    @Test func `a listener without permission is told at once`() async throws {
         let stub = try StubServer { _, _ in
             .json(#"{"serverErrorCode":"AUTHENTICATION_REQUIRED","reason":"no"}"#, status: "421 Misdirected Request")
         }
@@ -662,7 +662,7 @@ import TidemarkModel
         #expect(try await failure { try await database.notifications() }.code == .notAuthenticated)
     }
 
-    @Test func `numbers that are none fail for their record alone, or for all of an atomic request`() async throws {
+    @Test func `invalid numbers fail for their record only, or for all of an atomic request`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"records":[{"recordName":"a","deleted":true}]}"#) }
         let database = try cloud(stub.address).database(.private)
         var request = Self.request

@@ -6,8 +6,8 @@ import TidemarkHTTP
 import TidemarkModel
 import TidemarkTesting
 
-/// Goal: what a server says of shares is held against what was asked, what a newer one says is carried on as far as it is safe, and requests
-/// are packed where that pays. Method: servers that answer with bytes of the test's.
+/// Goal: answers about shares are checked against the request, values of newer servers are kept as far as that is safe, and large
+/// requests are compressed. Method: servers that answer with bytes of the test's.
 @Suite(.timeLimit(.minutes(30))) struct HeldAnswersTests {
     private static let zone = CloudZoneID("Journal")
     private static let theirs = CloudZoneID("Journal", owner: "_ben")
@@ -52,17 +52,17 @@ import TidemarkTesting
     @Test(arguments: [
         share(zone: #"{"zoneName":"Other","ownerRecordName":"_ben"}"#),
         share(zone: #"{"zoneName":"Journal","ownerRecordName":"_eve"}"#),
-        // Nobody shares one's own with one.
+        // Nobody shares their own zone with themselves.
         share(), share(zone: #"{"zoneName":"Journal","ownerRecordName":"_anna"}"#),
         "\(share(zone: bens)),\(share(zone: bens))",
     ])
-    func `shares that were not asked for are not taken`(shares: String) async throws {
+    func `shares that were not requested are refused`(shares: String) async throws {
         let stub = try StubServer { _, _ in .json(#"{"shares":[\#(shares)]}"#) }
         let error = try await failure { try await cloud(stub.address).database(.shared).shares(in: Self.theirs) }
         #expect(error.code == .internalError && error.reason.contains("not asked for"))
     }
 
-    @Test func `shares that were asked for are`() async throws {
+    @Test func `shares that were requested are returned`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"shares":[\#(Self.share()),\#(Self.share("Share-2"))]}"#) }
         let shares = try await cloud(stub.address).database(.private).shares(in: Self.zone)
         #expect(shares.map(\.id.recordName) == ["Share-1", "Share-2"])
@@ -70,7 +70,7 @@ import TidemarkTesting
         #expect(try await cloud(other.address).database(.shared).shares(in: Self.theirs).map(\.id.zone) == [Self.theirs])
     }
 
-    @Test func `one's own zones are called by one's name or by nobody's, and by nobody else's`() async throws {
+    @Test func `the caller's own zones have the caller's name or none as owner, and no other name`() async throws {
         let annas = #"{"zoneName":"Journal","ownerRecordName":"_anna"}"#
         let own = [Self.zone, CloudZoneID("Journal", owner: "_anna")]
         for zone in own {
@@ -84,7 +84,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `a share that was made covers what was asked for, and one that was changed is that one`() async throws {
+    @Test func `a new share covers what was requested, and a changed share is the requested one`() async throws {
         let stub = try StubServer { _, number in
             .json(number == 0 ? Self.share(root: "other") : number == 1 ? Self.share("Share-2") : Self.share(root: "senja"))
         }
@@ -101,7 +101,7 @@ import TidemarkTesting
         #expect(try await create().coverage == .hierarchy(root: "senja"))
     }
 
-    @Test func `a link for everybody is not taken for one of a person`() async throws {
+    @Test func `an open link is refused where a personal link was requested`() async throws {
         let stub = try StubServer { _, number in
             .json(number == 0 ? #"{"id":"i","token":"t"}"# : #"{"id":"i","token":"t","participantId":"p"}"#)
         }
@@ -113,7 +113,7 @@ import TidemarkTesting
         #expect(try await make().participant == "p")
     }
 
-    @Test func `persons and entries that were not asked for are not taken`() async throws {
+    @Test func `participants and log entries that were not requested are refused`() async throws {
         let entry = Self.entry("accepted")
         let stub = try StubServer { request, _ in
             request.line.hasSuffix("/users/find")
@@ -130,9 +130,9 @@ import TidemarkTesting
         #expect(try await failure { try await database.shareAudit(in: other, after: nil) }.reason.contains("not asked for"))
     }
 
-    // What is not known
+    // Unknown values
 
-    @Test func `what a newer server says of a participant permits nothing`() async throws {
+    @Test func `an unknown value of a participant from a newer server permits nothing`() async throws {
         let participant =
             #"{"participantId":"p","userIdentity":{"lookupInfo":{"handle":"@b"}},"type":"EDITOR","permission":"COMMENT","acceptanceStatus":"ASKED"}"#
         let stub = try StubServer { _, _ in
@@ -147,7 +147,7 @@ import TidemarkTesting
             ])
     }
 
-    @Test func `what a newer server does to shares is left out of what was done`() async throws {
+    @Test func `unknown kinds of log entries of a newer server are left out`() async throws {
         let stub = try StubServer { _, _ in .json(#"{"entries":[\#(Self.entry("archived")),\#(Self.entry("accepted"))]}"#) }
         let entries = try await cloud(stub.address).database(.private).shareAudit(in: Self.zone, after: nil)
         #expect(entries.map(\.kind) == [.accepted])
@@ -157,7 +157,7 @@ import TidemarkTesting
         (#"{"value":"x","type":"POLYGON"}"#, "is of the type 'POLYGON', which this version does not know"),
         (#"{"value":{"recordName":"b","action":"ARCHIVE"},"type":"REFERENCE"}"#, "can't be read: "),
     ])
-    func `a field that can't be known is told with its record`(field: String, told: String) async throws {
+    func `an unreadable field is reported with its record`(field: String, told: String) async throws {
         let stub = try StubServer { _, _ in
             .json(
                 #"{"zones":[{"syncToken":"t","records":[{"recordName":"senja","recordType":"Destination","fields":{"shape":\#(field)}}]}]}"#
@@ -171,7 +171,7 @@ import TidemarkTesting
 
     // Advice
 
-    @Test func `an address with a path is asked about where there is nothing`() async throws {
+    @Test func `the error about an address with a path asks whether the path is right`() async throws {
         let stub = try StubServer { _, _ in
             .json(
                 """
@@ -185,7 +185,7 @@ import TidemarkTesting
         #expect(error.reason.contains("is the cloud really below /journal?"))
     }
 
-    @Test func `a server that closes at once, or answers what is no HTTP, may expect https`() async throws {
+    @Test func `the error about a server that closes at once, or is not HTTP, asks about https`() async throws {
         for reply in [StubServer.Reply.last([]), .last([0x15, 3, 1, 0, 2, 2, 22]), .page("400 Bad Request")] {
             let stub = try StubServer { _, _ in reply }
             let error = try await failure { try await cloud(stub.address).signIn(email: "anna@example.org", password: "a") }
@@ -193,7 +193,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `how long to wait is taken from the header where the answer does not say`() async throws {
+    @Test func `the wait comes from the header if the answer does not name one`() async throws {
         let stub = try StubServer { _, _ in
             .json(
                 #"{"serverErrorCode":"THROTTLED","reason":"too many"}"#, status: "429 Too Many Requests",
@@ -203,7 +203,7 @@ import TidemarkTesting
         #expect(error.code == .requestRateLimited && error.retryAfter == .seconds(42))
     }
 
-    // Packing
+    // Compressing
 
     private static var packing: HTTPTimeouts {
         var timeouts = HTTPTimeouts()
@@ -221,7 +221,7 @@ import TidemarkTesting
             ], clientToken: "t")
     }
 
-    @Test func `large requests are packed, small ones and contents are not, and none to this machine`() async throws {
+    @Test func `large requests are compressed, but not small ones, contents, or requests to this machine`() async throws {
         let stub = try StubServer { request, _ in
             request.line.hasPrefix("PUT")
                 ? .json(#"{"received":5000}"#) : .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
@@ -238,7 +238,7 @@ import TidemarkTesting
         #expect(sizes[1] < 1000 && sizes[3] > 6000)
     }
 
-    @Test func `a server that takes nothing packed gets everything as it is from then on`() async throws {
+    @Test func `a server that refuses compressed bodies gets uncompressed ones from then on`() async throws {
         let stub = try StubServer { request, _ in
             request.header("Content-Encoding") == nil
                 ? .json(#"{"records":[{"recordName":"a","deleted":true}]}"#)
@@ -252,10 +252,10 @@ import TidemarkTesting
 
     // Notifications
 
-    @Test func `who listens is told when the server has gone`() async throws {
+    @Test func `a listener is told when the server is unreachable`() async throws {
         var timeouts = HTTPTimeouts()
         (timeouts.pause, timeouts.pauseMax) = (.milliseconds(1), .milliseconds(5))
-        // The first answer says where to begin; then nobody is there.
+        // The first answer says where to begin; then the server is gone.
         var stub: StubServer? = try StubServer { _, number in
             number == 0 ? .last(Array("HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"cursor\":\"c\"}".utf8)) : .broken
         }

@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkHTTP
 
-/// Goal: a client reads contents where its server sends it, once, and tells nobody there who it is; it goes nowhere else. Method: a server that
-/// sends, and one that has contents, both with answers of the test's.
+/// Goal: a client follows one redirection to a content, without sending its token there, and no other redirection. Method: a
+/// server that redirects, and one that has contents, both with answers of the test's.
 @Suite(.timeLimit(.minutes(30))) struct SentContentTests {
     private static let secret = "c2VjcmV0LXRva2VuLTEyMw"
     private static let signature = "X-Amz-Signature=abcdef012345"
@@ -37,7 +37,7 @@ import TidemarkModel
         .json("<?xml version=\"1.0\"?><Error><Code>\(code)</Code></Error>", status: status, headers: headers)
     }
 
-    /// Reads a piece as who is signed in.
+    /// Reads a piece as a client that is signed in.
     private func piece(from server: StubServer, timeouts: HTTPTimeouts = Self.timeouts) async throws -> Data {
         let store = SessionMemory()
         let cloud = HTTPCloud(
@@ -54,13 +54,13 @@ import TidemarkModel
             return CloudError(.internalError, "")
         } catch {
             let failure = try #require(error as? CloudError)
-            // Who has the address has the content.
+            // The address gives access to the content, so no error contains it.
             for secret in [Self.secret, Self.signature] { #expect(!failure.description.contains(secret)) }
             return failure
         }
     }
 
-    @Test func `a piece is read where the server sends, with its range, and without the token or a cookie`() async throws {
+    @Test func `a piece is read from the redirected address, with its range, and without the token or a cookie`() async throws {
         let bucket = try StubServer { _, _ in .bytes(Array(Self.partial.utf8)) }
         let server = try StubServer { _, _ in Self.redirection(Self.place(bucket)) }
         for _ in 0..<2 { #expect(try await piece(from: server) == Data("abcd".utf8)) }
@@ -79,14 +79,14 @@ import TidemarkModel
             nil, "", "/journal/c", "//127.0.0.1:1/c", "file:///etc/passwd", "ftp://127.0.0.1/c", "http://anna:x@127.0.0.1/c",
             "http://127.0.0.1/c#d", "http://127.0.0.1:99999/c", "http:///c", "http://10.0.0.1/c", "http://bücket/c", "data:,abcd",
         ] as [String?])
-    func `the client does not go where a server may not send it`(place: String?) async throws {
+    func `the client does not follow a redirection to a forbidden address`(place: String?) async throws {
         let server = try StubServer { _, _ in Self.redirection(place) }
         let error = try await failure { try await piece(from: server) }
         #expect(error.code == .permissionFailure && error.reason.contains("not followed"), "\(error)")
         #expect(server.requests.count == 1)
     }
 
-    @Test func `from https it goes to https alone, and from http over a network to both`() throws {
+    @Test func `from https the client follows only to https, and from http to both`() throws {
         let (secure, open) = (try ServerAddress("https://a.example"), try ServerAddress("http://a.example", allowsInsecure: true))
         let own = try ServerAddress("http://localhost:8080")
         for server in [secure, open, own] {
@@ -110,7 +110,7 @@ import TidemarkModel
         #expect(server.requests.count == 1 && bucket.requests.count == 1 && third.requests.isEmpty)
     }
 
-    @Test func `the server is asked once more where the address has expired`() async throws {
+    @Test func `the client asks the server once more if the address has expired`() async throws {
         let bucket = try StubServer { _, number in
             number == 0 ? Self.error("403 Forbidden", "AccessDenied") : .bytes(Array(Self.partial.utf8))
         }
@@ -119,7 +119,7 @@ import TidemarkModel
         #expect(server.requests.count == 2 && bucket.requests.count == 2)
     }
 
-    @Test func `the server is asked again where the bucket fails for a moment`() async throws {
+    @Test func `the client asks the server again if the bucket fails for a moment`() async throws {
         let bucket = try StubServer { _, number in
             number < 2 ? Self.error("503 Slow Down", "SlowDown") : .bytes(Array(Self.partial.utf8))
         }
@@ -136,7 +136,7 @@ import TidemarkModel
         ("500 Internal Server Error", "InternalError", .serviceUnavailable, 3),
         ("429 Too Many Requests", "SlowDown", .serviceUnavailable, 3), ("418 I'm a teapot", "Other", .internalError, 1),
     ])
-    func `what the bucket refuses is an error of the contract`(
+    func `a refusal by the bucket is an error of the contract`(
         status: String, code: String, expected: CloudError.Code, times: Int
     ) async throws {
         let bucket = try StubServer { _, _ in Self.error(status, code) }
@@ -146,7 +146,7 @@ import TidemarkModel
         #expect(server.requests.count == times && bucket.requests.count == times)
     }
 
-    @Test func `how long the bucket wants one to wait is told, and it is not asked again before`() async throws {
+    @Test func `the bucket's Retry-After is reported, and the bucket is not asked before`() async throws {
         let bucket = try StubServer { _, _ in Self.error("503 Slow Down", "SlowDown", ["Retry-After: 7"]) }
         let server = try StubServer { _, _ in Self.redirection(Self.place(bucket)) }
         let error = try await failure { try await piece(from: server) }
@@ -154,7 +154,7 @@ import TidemarkModel
         #expect(bucket.requests.count == 1)
     }
 
-    @Test func `an answer that is too long, silent, or of another piece is not taken`() async throws {
+    @Test func `an answer that is too long, silent, or of another piece is refused`() async throws {
         let replies: [(StubServer.Reply, CloudError.Code)] = [
             (.bytes(Array("HTTP/1.1 206 Partial Content\r\nContent-Length: 99999999\r\n\r\na".utf8)), .internalError),
             (.bytes(Array(Self.partial.replacing("10-13", with: "11-14").utf8)), .internalError),
@@ -178,7 +178,7 @@ import TidemarkModel
         #expect(error.code == .networkUnavailable && error.reason.contains("http://127.0.0.1:\(bucket.number) can't be reached"))
     }
 
-    @Test func `nothing is read where the server sends after a shutdown`() async throws {
+    @Test func `nothing is read from the bucket after a shutdown`() async throws {
         let bucket = try StubServer { _, _ in .bytes(Array(Self.partial.utf8)) }
         let target = try RedirectTarget(Self.place(bucket), from: ServerAddress("http://127.0.0.1:1"))
         let cloud = HTTPCloud(

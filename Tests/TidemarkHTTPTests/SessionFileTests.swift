@@ -5,7 +5,8 @@ import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
 
-/// Goal: a session is its owner's alone, and a server's address is one. Method: files of all kinds in a folder of the test's.
+/// Goal: only the owner can read a session, and only safe addresses of servers are accepted. Method: files of all kinds in a
+/// folder of the test's.
 @Suite(.timeLimit(.minutes(30))) struct SessionFileTests {
     private let scratch: Scratch
     private let file: SessionFile
@@ -17,7 +18,7 @@ import TidemarkModel
         session = try CloudSession(cloud: "https://sync.example.org a development", userRecordName: "_anna", token: "secret")
     }
 
-    @Test func `a session is kept for its owner only, and comes back`() throws {
+    @Test func `a session is stored for its owner only, and read again`() throws {
         #expect(try file.session() == nil)
         try file.keep(session)
         let attributes = try FileManager.default.attributesOfItem(atPath: file.url.path)
@@ -26,7 +27,7 @@ import TidemarkModel
         let next = try CloudSession(cloud: session.cloud, userRecordName: "_anna", token: "next")
         try file.replace(session, by: next)
         #expect(try file.session() == next)
-        // It is not that one any more.
+        // The file has another session now.
         try file.replace(session, by: session)
         #expect(try file.session() == next)
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
@@ -37,27 +38,27 @@ import TidemarkModel
         #expect(try file.session() == nil)
     }
 
-    @Test func `one is removed only while it is that one`() throws {
+    @Test func `a session is removed only while it is the stored one`() throws {
         try file.keep(session)
         let next = try CloudSession(cloud: session.cloud, userRecordName: "_ben", token: "next")
         try file.remove(next)
         #expect(try file.session() == session)
         try file.remove(session)
         #expect(try file.session() == nil)
-        // A lock that a process has left behind, which is no more, holds nobody up.
+        // A lock that a process has left does not block others.
         try Data().write(to: scratch[".cloud-session.lock"])
         try file.keep(next)
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
     }
 
-    @Test func `what a killed process has left goes with the next sign-in, and what another writes stays`() throws {
+    @Test func `leftovers of killed processes are removed by the next sign-in, and files of running ones stay`() throws {
         let names = (0..<4).map { _ in UUID().uuidString }
         let left = [".cloud-session.\(names[0])", ".cloud-session.\(names[1]).tmp", ".cloud-session-device.\(names[2]).tmp"]
         let stays = [
             ".cloud-session.\(names[3]).tmp", ".cloud-session.notes", ".cloud-session.notes.tmp", ".other.\(names[0]).tmp",
         ]
         for name in left + stays { try scratch.write("half", to: name) }
-        // Its process lives.
+        // The process that has this file open still runs.
         let written = open(scratch[stays[0]].path, O_RDWR)
         defer { close(written) }
         try #require(flock(written, LOCK_EX | LOCK_NB) == 0)
@@ -66,7 +67,7 @@ import TidemarkModel
         #expect(Set(there) == Set(stays + ["cloud-session"]))
     }
 
-    @Test func `of many who replace the same session one does`() throws {
+    @Test func `of many writers that replace the same session only one succeeds`() throws {
         try file.keep(session)
         let names = (0..<8).map { "token-\($0)" }
         let (file, session) = (file, session)
@@ -79,13 +80,14 @@ import TidemarkModel
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch.url.path) == ["cloud-session"])
     }
 
-    @Test(arguments: [0o640, 0o604, 0o660, 0o620, 0o601]) func `one that others can get at is refused`(mode: Int) throws {
+    @Test(arguments: [0o640, 0o604, 0o660, 0o620, 0o601])
+    func `a session that others can read or write is refused`(mode: Int) throws {
         try file.keep(session)
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.url.path)
         let error = #expect(throws: CloudError.self) { try file.session() }
         #expect(error?.code == .notAuthenticated)
         #expect(error?.reason.contains("sign in again") == true)
-        // A new one takes its place, with its own mode.
+        // A new session replaces it, with its own mode.
         try file.keep(session)
         #expect(try file.session() == session)
     }
@@ -108,7 +110,7 @@ import TidemarkModel
         #"{"format":1,"cloud":"a","userRecordName":"b"}"#,
         #"{"format":1,"cloud":"a","userRecordName":"b","token":"c d"}"#, String(repeating: " ", count: 20_000),
     ])
-    func `one that is damaged is told, and no secret with it`(text: String) throws {
+    func `a damaged session is reported without its secrets`(text: String) throws {
         try Data(text.utf8).write(to: file.url)
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.url.path)
         #expect(throws: CloudError(.notAuthenticated, "")) { try file.session() }
@@ -137,13 +139,13 @@ import TidemarkModel
         "http://1270.0.0.1", "http://127.0.0.01", "http://127.00.0.1", "http://0127.0.0.1",
         String(repeating: "https://a", count: 200),
     ])
-    func `what is no address, or not safe, is refused`(text: String) {
+    func `an invalid or unsafe address is refused`(text: String) {
         let error = #expect(throws: CloudError.self) { try ServerAddress(text) }
         #expect(error?.code == .invalidArguments)
         #expect(error?.reason.contains("anna:pw") == false)
     }
 
-    @Test func `another machine without encryption is allowed in so many words only`() throws {
+    @Test func `another machine without encryption is accepted only with an explicit option`() throws {
         #expect(try ServerAddress("http://sync.example.org", allowsInsecure: true).description == "http://sync.example.org")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TidemarkHTTP
 
-/// Goal: a list of sessions says what a device runs, whatever its release file is like. Method: such files.
+/// Goal: a list of sessions names a device's system, whatever its release file contains. Method: such files.
 @Suite(.timeLimit(.minutes(30))) struct SystemNameTests {
     @Test(arguments: [
         ("PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\n", "Debian GNU/Linux 12"),
@@ -10,7 +10,7 @@ import Testing
         ("NAME=\"A \\\"b\\\" \\\\ c\"\nVERSION_ID=\"\"", "A \"b\" \\ c"), ("", "Linux"), ("NAME\n=x\nNAME=\"\n", "\""),
         ("\0=\0", "Linux"), ("NAME=\nVERSION_ID=3", "Linux 3"),
     ])
-    func `a system is called as its release file says`(file: String, name: String) {
+    func `a system has the name from its release file`(file: String, name: String) {
         #expect(SystemName.text(osRelease: file) == name)
     }
 }

@@ -10,8 +10,9 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: libcurl sends what changes something once, trusts and speaks what it is told to, and gives up what stands still, wherever it
-/// stands. Method: servers that answer with bytes of the test's, real TLS with an authority of the test's, and time limits of milliseconds.
+/// Goal: libcurl sends a change once, trusts only the given authorities, and gives up connections that stall at any point.
+/// Method: servers that answer with bytes of the test's, real TLS with an authority of the test's, and time limits of
+/// milliseconds.
 @Suite(.timeLimit(.minutes(30))) struct TransportTests {
     private static let zone = CloudZoneID("Journal")
     private static let request = ModifyRecordsRequest(
@@ -36,11 +37,9 @@ import TidemarkStore
         }
     }
 
-    // Once
+    // Sending once
 
-    @Test func `a change that was sent over a connection that had been used before is not sent again when that breaks`()
-        async throws
-    {
+    @Test func `a change over a reused connection is not sent again if the connection breaks`() async throws {
         let stub = try StubServer { request, number in
             request.line.hasSuffix("/zones/list") ? .json(#"{"zones":[]}"#) : .broken
         }
@@ -51,7 +50,7 @@ import TidemarkStore
         #expect(stub.requests.map { $0.line.split(separator: "/").last } == ["list", "modify"])
     }
 
-    @Test func `a change without an answer, over a connection that had been used before, is not sent again`() async throws {
+    @Test func `a change without an answer over a reused connection is not sent again`() async throws {
         let stub = try StubServer { request, number in
             request.line.hasSuffix("/zones/list") ? .json(#"{"zones":[]}"#) : .last([])
         }
@@ -61,7 +60,7 @@ import TidemarkStore
         #expect(stub.requests.count == 2)
     }
 
-    @Test func `a large body arrives as it was sent, and its answer, packed or not`() async throws {
+    @Test func `a large body arrives unchanged, and so does its answer, compressed or not`() async throws {
         let text = (0..<40_000).map { "line \($0)\n" }.joined()
         let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: Int64(text.utf8.count))
         let stub = try StubServer { request, _ in
@@ -86,7 +85,7 @@ import TidemarkStore
         #expect(answers == 100)
     }
 
-    @Test func `a cancelled request among others leaves the others alone`() async throws {
+    @Test func `a cancelled request does not affect other requests`() async throws {
         let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
         let stub = try StubServer { request, _ in
             guard request.line.hasSuffix("/zones/list") else { return .json(#"{"records":[]}"#) }
@@ -96,13 +95,13 @@ import TidemarkStore
         let database = cloud(try stub.address).database(.private)
         let asking = (0..<20).map { _ in Task { try await database.zones() } }
         for await _ in arrivals { break }
-        // Those that wait for a connection end as well as those that wait for an answer.
+        // Requests that wait for a connection end as well as those that wait for an answer.
         for task in asking { task.cancel() }
         for task in asking { #expect(try await failure { try await task.value }.code == .networkFailure) }
         #expect(try await database.lookup([], in: Self.zone, desiredKeys: nil).isEmpty)
     }
 
-    @Test func `nothing can be asked for after a shutdown, and what is under way fails`() async throws {
+    @Test func `no request is sent after a shutdown, and those under way fail`() async throws {
         let (arrivals, arrival) = AsyncStream.makeStream(of: Void.self)
         let stub = try StubServer { _, _ in
             arrival.yield()
@@ -125,7 +124,7 @@ import TidemarkStore
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{", "HTTP/1.1 100 Continue\r\n\r\n",
     ])
-    func `a connection that goes silent is given up, wherever it stands`(start: String) async throws {
+    func `a connection that goes silent is given up, at any point`(start: String) async throws {
         let stub = try StubServer { _, _ in start.isEmpty ? .silence : .bytes(Array(start.utf8)) }
         var timeouts = HTTPTimeouts()
         timeouts.answerSilence = .milliseconds(50)
@@ -135,9 +134,7 @@ import TidemarkStore
         #expect(stub.requests.count <= 2)
     }
 
-    @Test func `a server that does not come to TLS is unavailable, and its error asks about https`()
-        async throws
-    {
+    @Test func `a server without TLS is unavailable, and the error asks about https`() async throws {
         let stub = try StubServer { _, _ in .silence }
         var timeouts = HTTPTimeouts()
         timeouts.connecting = .milliseconds(100)
@@ -146,8 +143,7 @@ import TidemarkStore
         #expect(error.code == .networkUnavailable && error.reason.contains("does it speak https at this port?"), "\(error)")
     }
 
-    @Test func `a synchronisation with little patience ends in seconds when the server goes silent in the middle of an answer`()
-        async throws
+    @Test func `a synchronisation with little patience ends in seconds if the server goes silent during an answer`() async throws
     {
         let stub = try StubServer { _, _ in .bytes(Array("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{".utf8)) }
         let scratch = try Scratch()
@@ -168,7 +164,7 @@ import TidemarkStore
 
     // Headers
 
-    @Test func `an endless header is given up`() async throws {
+    @Test func `endless headers are given up`() async throws {
         let lines: [StubServer.Reply] = [
             .endless(start: Array("HTTP/1.1 200 OK\r\n".utf8), Array("X-A: \(String(repeating: "a", count: 1000))\r\n".utf8)),
             .endless(start: Array("HTTP/1.1 200 OK\r\nX-A: ".utf8), Array(String(repeating: "a", count: 1000).utf8)),
@@ -180,7 +176,7 @@ import TidemarkStore
         #expect(stub.requests.count == lines.count)
     }
 
-    @Test func `what is asked for by the environment counts for nothing: no proxy, no authorities`() async throws {
+    @Test func `the environment sets neither proxies nor authorities`() async throws {
         let proxy = try StubServer { _, _ in .page("502 Bad Gateway") }
         let server = try StubServer { _, _ in .page("404 Not Found") }
         let scratch = try Scratch()
@@ -198,7 +194,7 @@ import TidemarkStore
 
     // TLS
 
-    /// A server that ends TLS of some versions, and answers nothing.
+    /// A server that accepts some versions of TLS, and answers no request.
     private final class SecureServer: Sendable {
         let port: Int
         private let channel: any Channel
@@ -232,12 +228,12 @@ import TidemarkStore
         return try await failure { try await cloud.database(.private).zones() }
     }
 
-    @Test func `nothing below TLS 1.2 is spoken, and nothing without forward secrecy`() async throws {
+    @Test func `TLS below 1.2, and without forward secrecy, is refused`() async throws {
         let old = try await spoken(SecureServer(.tlsv1, .tlsv11))
         #expect(old.code == .networkUnavailable && old.reason.contains("TLS of version 1.2"), "\(old)")
         let open = try await spoken(SecureServer(.tlsv12, .tlsv12, ciphers: "AES128-GCM-SHA256:AES256-SHA"))
         #expect(open.code == .networkUnavailable, "\(open)")
-        // With these it comes to a request, which is not answered.
+        // With these versions the connection gets as far as a request, which is not answered.
         for version in [TLSVersion.tlsv12, .tlsv13] {
             let error = try await spoken(SecureServer(version, version))
             #expect(error.code == .networkFailure, "\(error)")

@@ -5,8 +5,8 @@ import TidemarkCloudEngine
 
 @testable import TidemarkIdentity
 
-/// Goal: what was done can be looked up later, and not be made undone; the secret can be replaced while a server runs. Method: a clock that is set
-/// by hand, and other openings of the same file.
+/// Goal: actions can be looked up later, and entries can't be changed; the secret can be replaced while a server runs. Method: a
+/// clock that the test sets, and other openings of the same file.
 @Suite(.timeLimit(.minutes(30))) struct AuditTests {
     private let day = 24 * 60 * 60 as Int64
 
@@ -21,20 +21,20 @@ import TidemarkCloudEngine
     }
 
     @Test(arguments: ["", "phone", "phone, identity of mine", "identity card"])
-    func `the text of a sign-in has the name of the device, also with an identity`(device: String) {
+    func `the text of a sign-in has the device's name, also with an identity`(device: String) {
         let key = IdentityKey(issuer: "https://id.example.org", subject: "anna")
         let read = [AuditEvent.text(ofSignInOn: device, with: key), AuditEvent.text(ofSignInOn: device)].map {
             AuditEvent.device(ofSignIn: $0)
         }
         switch device {
         case "", "phone": #expect(read == [device, device])
-        // A name that looks like an identity is cut. It was the device that chose it.
+        // A name that looks like an identity is truncated, because the device chose it.
         case "identity card": #expect(read == ["", ""])
         default: #expect(read == [device, "phone"])
         }
     }
 
-    @Test func `sign-ins are logged with account, address and how they ended`() async throws {
+    @Test func `sign-ins are logged with account, address and result`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         #expect(try await signIn(served, "wrong horse", "anna") == nil)
@@ -44,7 +44,7 @@ import TidemarkCloudEngine
         #expect(log.map(\.outcome) == ["done", "wrong password", "wrong password"])
         #expect(log.map(\.actor) == ["anna", "", ""] && log.allSatisfy { $0.action == .signIn && $0.address == "192.0.2.7" })
         #expect(log[0].subject == "session \(token.session.id)")
-        // What was typed for an account may be a password.
+        // The text that was typed as the account may be a password.
         #expect(log[1].account.hasPrefix("unknown:") && !log[1].account.contains("horse"))
         #expect(log[2].account == "anna" && log[2].subject == "Phone [31m")
         #expect(try await served.credentials.auditLog(account: "anna").count == 2)
@@ -52,7 +52,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog(limit: 1).count == 1)
     }
 
-    @Test func `an attempt with what can be no password leaves no entry`() async throws {
+    @Test func `an attempt with an impossible password makes no entry`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         for password in ["", "horse", String(repeating: "x", count: 1_025), "correct horse\0"] {
@@ -73,7 +73,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog().map(\.event.outcome) == ["the container is not served"])
     }
 
-    @Test func `entries can't be changed or removed, but for their age`() async throws {
+    @Test func `entries can't be changed, and are removed only by age`() async throws {
         let served = try await Served()
         try await served.credentials.audit(AuditEvent(.shareChange, actor: "anna"))
         for sql in ["UPDATE audit SET actor = ''", "DELETE FROM audit"] {
@@ -88,7 +88,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog().map(\.event.actor) == ["cleo", "ben"])
     }
 
-    @Test func `beyond their number the oldest entries go, but none of the last day`() async throws {
+    @Test func `the oldest entries beyond the limit are removed, but none of the last day`() async throws {
         let served = try await Served()
         let first = served.clock.now
         for (number, days) in [(1, 3), (2, 2), (3, 0)] as [(Int64, Int64)] {
@@ -101,7 +101,7 @@ import TidemarkCloudEngine
                         """)
             }
         }
-        // The next one gets a number by which only the first is beyond the most.
+        // The next entry gets a number that puts only the first one beyond the limit.
         try await served.credentials.writer.write { db in
             try db.execute(sql: "UPDATE sqlite_sequence SET seq = \(CredentialLimits.auditEntries) WHERE name = 'audit'")
         }
@@ -109,8 +109,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.auditLog().map(\.id) == [CredentialLimits.auditEntries + 1, 3, 2])
     }
 
-    @Test func `the consents of an account are found by themselves, the newest first, and without those of others`() async throws
-    {
+    @Test func `the consents of an account are found alone, the newest first, without those of others`() async throws {
         let served = try await Served()
         let store = served.credentials
         for (action, account) in [
@@ -127,10 +126,10 @@ import TidemarkCloudEngine
         #expect(try await store.consentLog(of: "anna", since: now - 1_000_000).count == 1)
     }
 
-    @Test func `of a value that was changed the log keeps 4,000 bytes, with a mark where it was longer`() async throws {
+    @Test func `the log keeps 4,000 bytes of a changed value, with a mark if it was longer`() async throws {
         let served = try await Served()
         let (most, umlauts) = (String(repeating: "x", count: 4_000), String(repeating: "ä", count: 2_000))
-        // No scalar is cut.
+        // No character is cut in two.
         for (value, kept) in [
             ("", ""), ("a\0b", "ab"), (most, most), ("\(most)x", "\(most)…"), ("x\(umlauts)", "x\(umlauts.dropLast())…"),
             ("\(umlauts)\0", umlauts),
@@ -141,7 +140,7 @@ import TidemarkCloudEngine
         }
     }
 
-    @Test func `a file that was made before gets the tables when it is opened`() async throws {
+    @Test func `a file of an earlier version gets the tables when it is opened`() async throws {
         let served = try await Served()
         try await served.credentials.writer.write { db in
             try db.execute(sql: "DROP TABLE audit; DROP TABLE known_addresses; DROP TABLE sync_failures")
@@ -152,7 +151,7 @@ import TidemarkCloudEngine
         #expect(try await opened.syncFailures(.init()).isEmpty)
     }
 
-    @Test func `an address is known once somebody has signed in from it, also when the session has ended`() async throws {
+    @Test func `an address is known once an account has signed in from it, even after the session has ended`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         #expect(try await !served.credentials.isKnown("192.0.2.7", to: "anna"))
@@ -164,7 +163,7 @@ import TidemarkCloudEngine
         #expect(try await !served.credentials.isKnown("192.0.2.7", to: "ben"))
         served.clock.advance(seconds: 401 * day)
         #expect(try await !served.credentials.isKnown("192.0.2.7", to: "anna"))
-        // The oldest go.
+        // The oldest addresses are removed.
         for number in 0..<25 {
             served.clock.advance(seconds: 1)
             let now = served.clock.now
@@ -176,7 +175,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.isKnown("10.0.0.5", to: "anna"))
     }
 
-    @Test func `a device's token is for its account, and ends`() async throws {
+    @Test func `a device's token is valid for its account only, and expires`() async throws {
         let served = try await Served()
         let token = served.credentials.deviceToken(of: "anna")
         #expect(try served.credentials.device(token, of: "anna") != nil)
@@ -189,7 +188,7 @@ import TidemarkCloudEngine
         #expect(try served.credentials.device(token, of: "anna") == nil)
     }
 
-    @Test func `a secret that is replaced ends all that was signed, in all processes at once`() async throws {
+    @Test func `replacing the secret ends all sessions and signatures, in all processes at once`() async throws {
         let served = try await Served()
         let other = try served.opening()
         let (token, address) = (try await served.session("anna"), other.signedText(Data("x".utf8), for: "upload", until: .max))
@@ -201,7 +200,7 @@ import TidemarkCloudEngine
         #expect(try await served.failure(next.text, in: other) == nil)
     }
 
-    @Test func `with a time of grace sessions go on, and get new tokens`() async throws {
+    @Test func `with a grace period sessions continue, and get new tokens`() async throws {
         let served = try await Served()
         let token = try await served.session("anna")
         #expect(try await served.credentials.rotateSecret(grace: 30 * day * 1_000_000) == 0)
@@ -213,7 +212,7 @@ import TidemarkCloudEngine
         #expect(try await served.credentials.session(renewed.text).get().isDueForRenewal(at: renewed.session.issued) == false)
     }
 
-    @Test func `what a request was let in by is good until it is ended`() async throws {
+    @Test func `an admitted request stays valid until its session or key is ended`() async throws {
         let served = try await Served()
         let session = try await served.session("anna")
         let api = try await served.credentials.addAPIToken(

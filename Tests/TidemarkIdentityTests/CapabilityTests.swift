@@ -6,10 +6,10 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// Goal: a capability opens for its purpose, until it expires, and nobody else can make one. Method: every bit of some turned, purposes and
-/// payloads that flow into each other, and random texts.
+/// Goal: a capability is valid for its purpose until it expires, and can't be forged. Method: every bit of some inverted, bytes
+/// moved between purpose and payload, and random texts.
 @Suite(.timeLimit(.minutes(30))) struct CapabilityTests {
-    @Test func `a capability carries what was put in, for its purpose, until it expires`() async throws {
+    @Test func `a capability has its payload, for its purpose, until it expires`() async throws {
         let served = try await Served()
         for payload in [Data(), Data([0]), Data("journal/a".utf8), Data(repeating: 7, count: 5000)] {
             let text = served.credentials.signedText(payload, for: "upload", until: served.clock.now + 1)
@@ -22,7 +22,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `no bit of a capability can be altered, and nothing be taken from it or added`() async throws {
+    @Test func `no bit of a capability can be altered, removed or added`() async throws {
         let served = try await Served()
         let text = served.credentials.signedText(Data("payload".utf8), for: "upload", until: .max)
         let bytes = try #require(Base64URL.bytes(text))
@@ -38,11 +38,11 @@ import TidemarkModel
         #expect(try await Served().credentials.open(text, for: "upload") == nil)
     }
 
-    @Test func `purpose and payload do not flow into each other, and a session is no capability`() async throws {
+    @Test func `purpose and payload can't be confused, and a session is not a capability`() async throws {
         let served = try await Served()
         let text = served.credentials.signedText(Data("load".utf8), for: "up", until: .max)
         for purpose in ["u", "upload", "up\0", ""] { #expect(try served.credentials.open(text, for: purpose) == nil) }
-        // What was carried moved into the purpose, a byte after the other, and the other way round.
+        // Bytes of the payload are moved into the purpose, one after the other, and back.
         let bytes = try #require(Base64URL.bytes(text))
         for count in 1...4 {
             let moved = "up" + String(decoding: bytes[40..<(40 + count)], as: UTF8.self)
@@ -54,9 +54,7 @@ import TidemarkModel
     }
 
     @Test
-    func `what is signed while the file can't be read is good afterwards, and what is shown meanwhile is not called altered`()
-        async throws
-    {
+    func `texts signed while the file can't be read stay valid, and those shown meanwhile are not called altered`() async throws {
         let served = try await Served()
         let before = served.credentials.signedText(Data("a".utf8), for: "upload", until: .max)
         let queue = try DatabaseQueue(path: served.scratch["cloud/\(CredentialTables.file)"].path)
@@ -76,7 +74,7 @@ import TidemarkModel
         #expect(try served.credentials.open(meanwhile, for: "upload") == Data("b".utf8))
     }
 
-    @Test func `texts that nobody has sealed open nothing`() async throws {
+    @Test func `random texts open nothing`() async throws {
         let served = try await Served()
         var random = Randomness("texts for capabilities")
         for _ in 0..<3000 {

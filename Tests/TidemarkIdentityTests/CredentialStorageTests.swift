@@ -6,7 +6,7 @@ import Testing
 @Suite("The contract of credential storages, in a file", .timeLimit(.minutes(30)))
 struct CredentialStorageTests {
     @Test(arguments: CredentialStorageContract.checks)
-    func `a file keeps it, also where two storages use it`(
+    func `a file keeps the contract, also if two storages use it`(
         _ check: StorageCheck<CredentialStorageContract.Subject>
     ) async throws {
         let scratch = try Scratch()

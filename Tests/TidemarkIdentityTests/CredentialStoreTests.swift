@@ -3,14 +3,14 @@ import TestSupport
 import Testing
 import TidemarkIdentity
 
-/// Goal: the credential store is one, however many have it open, and a secret of its owner's. Method: several openings of one directory, files as they
-/// lie on disk, and files that the credential store has not made.
+/// Goal: all openings of a credential store see the same, and only its owner can read it. Method: several openings of one
+/// directory, files on disk, and files that are no credential store.
 @Suite(.timeLimit(.minutes(30))) struct CredentialStoreTests {
     private func mode(_ url: URL) throws -> Int {
         try #require(try FileManager.default.attributesOfItem(atPath: url.path)[.posixPermissions] as? Int)
     }
 
-    @Test func `what it writes only its owner can read`() async throws {
+    @Test func `only the owner can read the files of a credential store`() async throws {
         let served = try await Served()
         #expect(try mode(served.scratch["cloud"]) == 0o700)
         let names = try FileManager.default.contentsOfDirectory(atPath: served.scratch["cloud"].path)
@@ -18,7 +18,7 @@ import TidemarkIdentity
         for name in names { #expect(try mode(served.scratch["cloud/\(name)"]) == 0o600, "\(name)") }
     }
 
-    @Test func `a file that others could read is kept from them when it is opened`() async throws {
+    @Test func `opening a file that others can read makes it private`() async throws {
         let served = try await Served()
         let file = served.scratch["cloud/access.sqlite"]
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: file.path)
@@ -26,7 +26,7 @@ import TidemarkIdentity
         #expect(try mode(file) == 0o600)
     }
 
-    @Test func `a directory that others may look into is told, with what helps, and left as it is`() async throws {
+    @Test func `a directory that others can read is reported with the remedy, and left as it is`() async throws {
         let served = try await Served()
         let directory = served.scratch["cloud"]
         #expect(CredentialStore.exposure(of: directory) == nil)
@@ -40,7 +40,7 @@ import TidemarkIdentity
         #expect(CredentialStore.exposure(of: served.scratch["none"]) == nil)
     }
 
-    @Test func `what is no credential store is refused, and left as it is`() async throws {
+    @Test func `a file that is no credential store is refused, and left as it is`() async throws {
         let scratch = try Scratch()
         try scratch.write("no database, and long enough to be looked at as one", to: "text/access.sqlite")
         try FileManager.default.createDirectory(at: scratch["folder/access.sqlite"], withIntermediateDirectories: true)
@@ -54,7 +54,7 @@ import TidemarkIdentity
         #expect(try Data(contentsOf: scratch["elsewhere"]).isEmpty)
     }
 
-    @Test func `containers are served that were added, under names that containers can have`() async throws {
+    @Test func `containers that were added are served, under valid names`() async throws {
         let served = try await Served()
         try await served.credentials.addContainer("a")
         try await served.credentials.addContainer("a")
@@ -90,7 +90,7 @@ import TidemarkIdentity
         #expect(try !served.credentials.hasContainer("b"))
     }
 
-    @Test func `what was given out is good when it is opened anew`() async throws {
+    @Test func `tokens are still valid when the store is opened again`() async throws {
         let served = try await Served()
         let token = try await served.session()
         let capability = served.credentials.signedText(Data("x".utf8), for: "upload", until: .max)

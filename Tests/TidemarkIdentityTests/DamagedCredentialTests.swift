@@ -5,8 +5,8 @@ import TidemarkCloudEngine
 
 @testable import TidemarkIdentity
 
-/// Goal: a damaged page of `access.sqlite` is reported as damage, and ends no server by a trap. Method: each column in turn has NULL in all rows, and
-/// all that is stored is asked for.
+/// Goal: a damaged page of `access.sqlite` is reported as damage, and does not crash a server. Method: each column in turn has
+/// NULL in all rows, and all stored values are read.
 @Suite(.timeLimit(.minutes(30))) struct DamagedCredentialTests {
     private typealias Reading = @Sendable (SQLiteCredentialStorage) async throws -> Void
 
@@ -35,7 +35,7 @@ import TidemarkCloudEngine
         try SQLiteCredentialStorage(at: folder, second: 0) { [UInt8](repeating: 1, count: $0) }
     }
 
-    @Test func `a value that is missing in a row is reported with the file, and nothing traps`() async throws {
+    @Test func `a missing value in a row is reported with the file, and does not crash`() async throws {
         let (scratch, file) = (try Scratch(), "access.sqlite")
         _ = try Self.open(scratch["made"])
         let columns = try NullColumn.allow(

@@ -3,13 +3,13 @@ import Testing
 
 @testable import TidemarkIdentity
 
-/// Goal: no number of attempts from elsewhere keeps an owner from signing in. Method: turns are counted, not time.
+/// Goal: attempts from elsewhere, however many, do not keep an owner from signing in. Method: turns are counted, not time.
 @Suite(.timeLimit(.minutes(30))) struct HashQueueTests {
     private func address(_ number: Int) -> (address: String, network: String) {
         ("203.\(number / 100).\(number % 100).1", "203.\(number / 100).\(number % 100).0/24")
     }
 
-    /// In how many turns an attempt has its own, while strangers from so many networks ask again as soon as they were answered.
+    /// After how many turns an attempt is served, while strangers from so many networks ask again as soon as they were answered.
     private func turns(_ lane: HashQueue.Lane, strangers: Int, seed: UInt64) -> Int? {
         var random = Randomness(seed: seed)
         var choices = Randomness(seed: seed + 1)
@@ -69,7 +69,7 @@ import Testing
         #expect(order == [5, 1, 6, 4, 3, 2])
     }
 
-    @Test func `an address and a network have so many places, and an address with fewer takes that of one with more`() {
+    @Test func `an address and a network have limited places, and an address with fewer replaces one with more`() {
         var queue = HashQueue(.init(ofAddress: 2, ofNetwork: 3, ofLane: 10))
         #expect(queue.add(1, .unknown, address: "a", network: "A") == .waits)
         #expect(queue.add(2, .unknown, address: "a", network: "A") == .waits)
@@ -80,17 +80,17 @@ import Testing
         #expect(queue.add(7, .unknown, address: "d", network: "D") == .waits)
     }
 
-    @Test func `a full lane makes room for a network that has none, of the network that has most, or else by lot`() {
+    @Test func `a full lane makes room for a new network, at the expense of the network with most, or else by lot`() {
         var queue = HashQueue(.init(ofAddress: 4, ofNetwork: 8, ofLane: 4), choice: { count in count - 1 })
         for (ticket, network) in [(1, "A"), (2, "A"), (3, "A"), (4, "B")] {
             #expect(queue.add(ticket, .unknown, address: network, network: network) == .waits)
         }
         #expect(queue.add(5, .unknown, address: "C", network: "C") == .displaces(3))
         #expect(queue.add(6, .unknown, address: "D", network: "D") == .displaces(2))
-        // All have one.
+        // All networks have one place.
         #expect(queue.add(7, .unknown, address: "A", network: "A") == .isRefused)
         #expect(queue.add(8, .unknown, address: "E", network: "E") == .displaces(6))
-        // The other lane has its own places.
+        // The other lane has places of its own.
         #expect(queue.add(9, .known, address: "A", network: "A") == .waits)
         queue.remove(4)
         queue.remove(4)
@@ -98,7 +98,7 @@ import Testing
         #expect(queue.add(10, .unknown, address: "F", network: "F") == .waits)
     }
 
-    @Test func `an address has its network, however it is written`() {
+    @Test func `an address is assigned to its network in every notation`() {
         for (text, host, network) in [
             ("192.0.2.7", "192.0.2.7", "192.0.2.0/24"), ("::ffff:192.0.2.7", "192.0.2.7", "192.0.2.0/24"),
             ("2001:db8:1:2::5", "2001:db8:1:2::", "2001:db8:1::/48"), ("fe80::1%eth0", "fe80:0:0:0::", "fe80:0:0::/48"),

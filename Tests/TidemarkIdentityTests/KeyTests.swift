@@ -5,10 +5,10 @@ import Testing
 
 @testable import TidemarkIdentity
 
-/// Goal: a server is known by its signature, each one that changes something counts once, and nothing else passes. Method: keys that are made
-/// here sign as servers do; every part of a request, every bit of a signature and every second of the clock is altered.
+/// Goal: a server is identified by its signature, each signed change counts once, and no other request passes. Method: keys that
+/// are made here sign as servers do; every part of a request, every bit of a signature and every second of the clock is altered.
 @Suite(.timeLimit(.minutes(30))) struct KeyTests {
-    // When the clock begins, a second after the credential store was opened.
+    // The clock begins at this time, a second after the credential store was opened.
     private let date = "2027-01-15T08:00:00Z"
 
     private func add(_ served: Served, _ pem: String) async throws -> ServerKey {
@@ -38,7 +38,7 @@ import Testing
         #expect(!found.verifies(signature: Data(), of: data))
         let again = await refusal { _ = try await add(served, signing.publicPEM) }
         #expect(again == CredentialError(.exists, ""))
-        // The same key elsewhere is another one.
+        // The same key in another container has another ID.
         let elsewhere = try await served.credentials.addKey(
             container: served.container, environment: .production, name: "", publicKeyPEM: signing.publicPEM, account: "importer")
         #expect(elsewhere.id != key.id)
@@ -48,7 +48,7 @@ import Testing
         #expect(try served.credentials.key("") == nil)
     }
 
-    @Test func `only public keys of P-256 are keys, and each other kind is told`() async throws {
+    @Test func `only public keys of P-256 are accepted, and each other kind is named`() async throws {
         let served = try await Served()
         let good = SigningKey().publicPEM
         var der = try #require(Data(base64Encoded: good.split(separator: "\n").dropFirst().dropLast().joined()))
@@ -73,7 +73,7 @@ import Testing
         _ = try await add(served, "A comment before.\r\n" + good.replacing("\n", with: "\r\n"))
     }
 
-    @Test func `a signed request passes, and none of which a part is altered`() async throws {
+    @Test func `a signed request passes, and not with any part altered`() async throws {
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let request = signing.request(date, #"{"operations":[]}"#)
@@ -111,7 +111,7 @@ import Testing
         #expect(try await failure(altered, key, served) == .malformedSignature)
     }
 
-    @Test func `without a body its digest or nothing is signed, with a query the path with it or without`() async throws {
+    @Test func `without a body its digest or nothing is signed, and a path with or without its query`() async throws {
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let path = "/database/1/c/development/public/users/current"
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `a date is ten minutes from now at the most`() async throws {
+    @Test func `the date of a request is at most ten minutes from now`() async throws {
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let ahead = signing.request("2027-01-15T08:10:00Z", "")
@@ -152,9 +152,9 @@ import Testing
         "2027-01-15T24:00:00Z", "2027-01-15T08:60:00Z", "2027-01-15T08:00:60Z", "+027-01-15T08:00:00Z", "२०२७-01-15T08:00:00Z",
         "99999999999999999999",
     ])
-    func `no date is`(_ text: String) { #expect(SignedRequest.seconds(text) == nil) }
+    func `an invalid date is refused`(_ text: String) { #expect(SignedRequest.seconds(text) == nil) }
 
-    @Test func `dates count as the calendar does`() {
+    @Test func `dates are counted by the calendar`() {
         let formatter = ISO8601DateFormatter()
         var random = Randomness("dates of signed requests")
         for _ in 0..<2000 {
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `what changes something is let in once, also by the signature's twin, and what only reads as often as it comes`()
+    @Test func `a signed change is accepted once, also with the signature's twin, and a signed read any number of times`()
         async throws
     {
         let (served, signing) = (try await Served(), SigningKey())
@@ -179,9 +179,9 @@ import Testing
         #expect(twin.signature != request.signature)
         #expect(try await failure(twin, key, served) == nil)
         #expect(try await failure(twin, key, served, isChanging: true) == .replayed)
-        // Signed anew it is another request, though it says the same in the same second.
+        // With a new signature it is another request, though it says the same in the same second.
         #expect(try await failure(signing.request(date, "{}"), key, served, isChanging: true) == nil)
-        // What did not pass is not remembered.
+        // A request that was refused is not remembered.
         var wrong = signing.request(date, "{}")
         wrong.path = "/other"
         #expect(try await failure(wrong, key, served, isChanging: true) == .wrong)
@@ -193,7 +193,7 @@ import Testing
         #expect(try await failure(request, key, served, isChanging: true) == .tooOld)
     }
 
-    @Test func `where there are keys, a server waits until the second of its start is over`() async throws {
+    @Test func `a server with keys waits until the second of its start is over`() async throws {
         let served = try await Served()
         #expect(try served.opening().waitForKeys() == nil)
         _ = try await add(served, SigningKey().publicPEM)
@@ -203,18 +203,18 @@ import Testing
         #expect(try started.waitForKeys() == .milliseconds(750))
         served.clock.advance(microseconds: 750_000)
         #expect(try started.waitForKeys() == nil)
-        // A clock that is set back keeps nobody for longer.
+        // A clock that is set back makes the wait no longer.
         served.clock.advance(seconds: -3_600)
         #expect(try started.waitForKeys() == .seconds(1))
     }
 
-    @Test func `after a start what was signed before it, or in its second, changes nothing: it may have come`() async throws {
+    @Test func `after a start a change that was signed before it, or in its second, is refused`() async throws {
         let (served, signing) = (try await Served(), SigningKey())
         let key = try await add(served, signing.publicPEM)
         let request = signing.request(date, "{}")
         #expect(try await failure(request, key, served, isChanging: true) == nil)
         served.clock.advance(seconds: 60)
-        // It comes, and the server starts again, within one second.
+        // The request comes, and the server starts again, within one second.
         let last = signing.request("2027-01-15T08:01:00Z", "{}")
         #expect(try await failure(last, key, served, isChanging: true) == nil)
         served.clock.advance(microseconds: 999_999)
@@ -228,7 +228,7 @@ import Testing
         try await later.check(signing.request("2027-01-15T08:01:01Z", "{}"), by: key, isChanging: true).get()
     }
 
-    @Test func `the memory of requests is bounded, and what falls out of it is not let in`() throws {
+    @Test func `the memory of requests is bounded, and forgotten requests are refused`() throws {
         var memory = ReplayMemory(capacity: 100)
         var random = Randomness("marks of signed requests")
         let now = 1_800_000_000 as Int64
@@ -251,13 +251,13 @@ import Testing
             #expect(memory.size <= 100)
         }
         #expect(admitted.count > 500)
-        // None of them comes in again, whether it is remembered or not.
+        // None of these requests is accepted again, remembered or not.
         for (number, second) in admitted where second >= now + 500 - 600 {
             #expect([.replayed, .forgotten].contains(admit(number, second, at: now + 500)))
         }
         #expect(admit(5000, now + 520, at: now + 500) == nil)
         #expect(admit(5000, now + 520, at: now + 500) == .replayed)
-        // When their dates no longer count, nothing is kept.
+        // Once their dates have expired, they are not stored any more.
         #expect(admit(5001, now + 2000, at: now + 2000) == nil)
         #expect(memory.size == 1)
     }

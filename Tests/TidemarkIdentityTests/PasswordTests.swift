@@ -5,10 +5,10 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// Goal: a password lets in who has it, until there is another one, and is kept as nothing but its hash. Method: passwords as they are typed,
-/// a published vector, and what the file has.
+/// Goal: a password signs in its owner until it is replaced, and only its hash is stored. Method: passwords as they are typed, a
+/// published vector, and the contents of the file.
 @Suite(.timeLimit(.minutes(30))) struct PasswordTests {
-    @Test func `a password is its account's and nobody else's`() async throws {
+    @Test func `a password works for its account only`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         try await served.credentials.setPassword("battery staple", of: "ben")
@@ -23,7 +23,7 @@ import TidemarkModel
         #expect(try await served.credentials.accountsWithPassword() == ["anna", "ben"])
     }
 
-    @Test func `a password is the same however its accents are typed`() async throws {
+    @Test func `a password works however its accents are encoded`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("sommerk\u{e4}se", of: "anna")
         #expect(try await served.credentials.checkPassword("sommerka\u{308}se", of: "anna"))
@@ -49,7 +49,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `another password, or none, ends the sessions of the account only`() async throws {
+    @Test func `changing or removing a password ends only that account's sessions`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let (first, other) = (try await served.session("anna"), try await served.session("ben"))
@@ -62,7 +62,7 @@ import TidemarkModel
         #expect(try await served.failure(other.text) == nil)
     }
 
-    @Test func `who signs in with the password has a session`() async throws {
+    @Test func `signing in with the password makes a session`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let token = try #require(
@@ -78,7 +78,7 @@ import TidemarkModel
         #expect(try await served.credentials.sessions().count == 1)
     }
 
-    @Test func `a password that is changed while somebody signs in with it does not let them in`() async throws {
+    @Test func `a sign-in fails if its password is changed meanwhile`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let checked = try #require(
@@ -95,12 +95,12 @@ import TidemarkModel
         let hash = try PasswordHash(
             Array("pleaseletmein".utf8), salt: Array("SodiumChloride".utf8), cost: .init(logN: 14, r: 8, p: 1))
         #expect(Hexadecimal.text(hash.digest) == "7023bdcb3afd7348461c06cd81fd38ebfda8fbba904f8e3ea9b543f6545da1f2")
-        // What OWASP's Password Storage Cheat Sheet asks for at least.
+        // The least that OWASP's Password Storage Cheat Sheet recommends.
         #expect(PasswordHash.Cost.usual == .init(logN: 17, r: 8, p: 1))
         #expect(PasswordHash.Cost.usual.memory == 128 << 20 && PasswordHash.Cost.usual.isBounded)
     }
 
-    @Test func `the same password is kept differently for each account, and never as it is`() async throws {
+    @Test func `equal passwords of two accounts are stored differently, and never in clear`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         try await served.credentials.setPassword("correct horse", of: "ben")
@@ -114,7 +114,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a cost that nobody can afford is not paid`() async throws {
+    @Test func `a hash with an excessive cost is refused`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         try await served.credentials.writer.write { db in try db.execute(sql: "UPDATE passwords SET log_n = 40") }
@@ -122,7 +122,7 @@ import TidemarkModel
         #expect(error == CredentialError(.storage, ""))
     }
 
-    @Test func `who comes while the line is full is turned away, and the line gets shorter again`() async throws {
+    @Test func `a full queue turns an attempt away, and accepts again when it is shorter`() async throws {
         let cost = PasswordHash.Cost(logN: 4, r: 8, p: 1)
         let error = await refusal { _ = try await PasswordHashers.busy(cost) }
         #expect(error == CredentialError(.busy, ""))
@@ -130,8 +130,7 @@ import TidemarkModel
         for _ in 0..<10 { _ = try await hashers.hash([1], salt: [2], cost: cost) }
     }
 
-    @Test func `a hash of a lower cost is replaced when its owner signs in, and a wrong password replaces nothing`() async throws
-    {
+    @Test func `a hash of a lower cost is replaced when its owner signs in, and not after a wrong password`() async throws {
         let served = try await Served()
         try await served.credentials.setPassword("correct horse", of: "anna")
         let session = try await served.session("anna")
@@ -143,7 +142,7 @@ import TidemarkModel
         #expect(try await !stronger.checkPassword("wrong horse", of: "anna"))
         #expect(try await cost() == 4)
         let before = try await served.credentials.writer.read { db in try PasswordHash(of: "anna", db) }
-        // Two at once: neither is refused because the other has replaced the hash.
+        // Two sign-ins at once: neither is refused because the other has replaced the hash.
         async let first = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
         async let second = stronger.signIn("correct horse", account: "anna", container: served.container, kind: .device)
         #expect(try await first.grant != nil)
@@ -153,13 +152,13 @@ import TidemarkModel
         #expect(before?.salt != after?.salt)
         #expect(try await served.failure(session.text) == nil)
         #expect(try await served.credentials.checkPassword("correct horse", of: "anna"))
-        // A credential store of a lower cost leaves it.
+        // A credential store with a lower cost keeps the hash.
         #expect(try await cost() == 6)
     }
 }
 
 extension PasswordHashers {
-    /// Asks for a hash while one is made and nobody may wait.
+    /// Asks for a hash while another one is made and none may wait.
     fileprivate static func busy(_ cost: PasswordHash.Cost) async throws(CredentialError) -> PasswordHash {
         let hashers = PasswordHashers(room: .init(ofAddress: 0, ofNetwork: 0, ofLane: 0))
         return try await hashers.withTurn(of: .own) { _ throws(CredentialError) in

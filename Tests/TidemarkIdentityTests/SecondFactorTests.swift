@@ -4,8 +4,8 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// Goal: a code of the second factor is good once, for a minute and a half, and for its account. Method: the vectors of RFC 6238, and a clock that is
-/// set by hand.
+/// Goal: a code of the second factor is valid once, for a minute and a half, and for its account. Method: the vectors of RFC
+/// 6238, and a clock that the test sets.
 @Suite(.timeLimit(.minutes(30))) struct SecondFactorTests {
     @Test func `codes are those of RFC 6238`() {
         let secret = Array("12345678901234567890".utf8)
@@ -19,7 +19,7 @@ import TidemarkModel
         #expect(TimeCode.base32(Array("foobar".utf8)) == "MZXW6YTBOI")
     }
 
-    @Test func `what codes are made of is the HMAC-SHA-1 of RFC 2202`() {
+    @Test func `codes use the HMAC-SHA-1 of RFC 2202`() {
         for (key, text, code) in [
             ([UInt8](repeating: 0x0b, count: 20), "Hi There", "b617318655057264e28bc0b6fb378c8ef146be00"),
             (Array("Jefe".utf8), "what do ya want for nothing?", "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79"),
@@ -28,7 +28,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a code lets in once, and a recovery code as well`() async throws {
+    @Test func `a code works once, and so does a recovery code`() async throws {
         let served = try await Served()
         let store = served.credentials
         #expect(try await store.useSecondFactor(of: "anna", code: ""))
@@ -40,10 +40,10 @@ import TidemarkModel
         let codes = try #require(try await store.setSecondFactor(of: "anna", to: made.form, code: code()))
         #expect(Set(codes).count == 8)
         #expect(try await store.hasSecondFactor("anna"))
-        // The code that has set it up is used.
+        // The code of the set-up is used up.
         #expect(try await !store.useSecondFactor(of: "anna", code: code()))
         #expect(try await !store.useSecondFactor(of: "anna", code: ""))
-        // An app's clock is half a minute ahead at the most.
+        // An app's clock may be half a minute ahead.
         #expect(try await !store.useSecondFactor(of: "anna", code: code(2)))
         #expect(try await store.useSecondFactor(of: "anna", code: code(1)))
         #expect(try await !store.useSecondFactor(of: "anna", code: code(1)))
@@ -56,7 +56,7 @@ import TidemarkModel
         #expect(try await store.useSecondFactor(of: "anna", code: ""))
     }
 
-    @Test func `a device signs in with a code, and one that is signed in needs none`() async throws {
+    @Test func `a device signs in with a code, and its session needs none`() async throws {
         let served = try await Served()
         let store = served.credentials
         try await store.setPassword("correct horse", of: "anna")
@@ -71,7 +71,7 @@ import TidemarkModel
         }
         #expect(try await signIn() == .needsCode)
         #expect(try await signIn(code: code() == "000000" ? "000001" : "000000") == .needsCode)
-        // Neither a wrong password nor a container that is not served uses the code up, or says that one is needed.
+        // A wrong password, or a container that is not served, neither uses the code up nor says that one is needed.
         #expect(try await signIn("wrong horse", code: code()) == .refused)
         #expect(try await signIn("wrong horse") == .refused)
         await #expect(throws: CredentialError(.notFound, "")) {
@@ -91,7 +91,7 @@ import TidemarkModel
         #expect(log.map(\.actor) == ["", "anna", "anna", "", "", "", ""] && log.allSatisfy { $0.account == "anna" })
     }
 
-    @Test func `codes can't be guessed, and who guesses keeps nobody out`() async throws {
+    @Test func `codes can't be guessed, and guessing does not lock the owner out`() async throws {
         let served = try await Served()
         let store = served.credentials
         try await store.setPassword("correct horse", of: "anna")
@@ -105,7 +105,7 @@ import TidemarkModel
             try await store.signIn(password, account: "anna", code: code, container: served.container, kind: .device)
         }
         let wrong = code() == "000000" ? "000001" : "000000"
-        // Without the password nothing is counted, nor without a code.
+        // Attempts without the password or without a code do not count.
         for _ in 0..<20 {
             #expect(try await signIn("wrong horse", code: wrong) == .refused)
             #expect(try await signIn() == .needsCode)
@@ -113,7 +113,7 @@ import TidemarkModel
         for _ in 0..<10 { #expect(try await signIn(code: wrong) == .needsCode) }
         #expect(try await signIn(code: code()) == .tooManyCodes(wait: 361))
         #expect(try await store.auditLog().first?.event.outcome == "too many codes")
-        // On the pages as well, which have the same code.
+        // The pages count together with devices.
         #expect(
             try await store.signInToPages("correct horse", account: "anna", code: code(), device: "", address: "", as: "anna")
                 == .tooManyCodes(wait: 361))
@@ -126,11 +126,11 @@ import TidemarkModel
         }
         served.clock.advance(seconds: 361)
         #expect(try await signIn(code: code()).grant != nil)
-        // One that was right ends the count.
+        // A right code resets the count.
         for _ in 0..<10 { #expect(try await signIn(code: wrong) == .needsCode) }
     }
 
-    @Test func `ten codes of an account are counted, and one of them is forgotten each six minutes, whoever else is counted`() {
+    @Test func `ten attempts with codes of an account count, and one is forgotten every six minutes, whatever others do`() {
         var attempts = CodeAttempts()
         func take(_ account: String, _ count: Int, at now: Int64) -> [Int64?] {
             (0..<count).map { _ in attempts.take(account, at: now) }
@@ -139,12 +139,12 @@ import TidemarkModel
         let allowed = [Int64?](repeating: nil, count: 10)
         let first = take("anna", 11, at: 0)
         #expect(first == allowed + [period + 1])
-        // A refused one is not counted, and a clock that is set back makes nothing shorter or longer.
+        // A refused attempt does not count, and a clock that is set back changes no wait.
         let (early, late) = (take("anna", 1, at: -period), take("anna", 1, at: period - 1))
         #expect(early == [period + 1] && late != [nil])
         let next = take("anna", 2, at: period)
         #expect(next == [nil, period + 1])
-        // Many others, whose codes are over by then: hers are not.
+        // Many others, whose attempts have expired by then: those of the account have not.
         for number in 0..<1100 { _ = attempts.take("other \(number)", at: period) }
         let left = take("anna", 3, at: 3 * period)
         #expect(left == [nil, nil, period + 1])
@@ -153,7 +153,7 @@ import TidemarkModel
         #expect(again == first)
     }
 
-    @Test func `of two who sign in with one code at the same time, one is let in`() async throws {
+    @Test func `of two simultaneous sign-ins with one code only one succeeds`() async throws {
         let served = try await Served()
         let (one, two) = (served.credentials, try served.opening())
         try await one.setPassword("correct horse", of: "anna")
@@ -177,7 +177,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a secret waits a quarter of an hour for its first code`() async throws {
+    @Test func `a new secret waits a quarter of an hour for its first code`() async throws {
         let served = try await Served()
         let made = served.credentials.newSecondFactor(of: "anna")
         #expect(try served.credentials.secret(ofSecondFactor: made.form, of: "anna") == made.secret)

@@ -6,7 +6,7 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// A clock that is set by hand: microseconds since 1970 UTC.
+/// A clock that a test sets: microseconds since 1970 UTC.
 final class HandClock: Sendable {
     private let time: LockedValue<Int64>
 
@@ -21,7 +21,7 @@ final class HandClock: Sendable {
 /// A credential store in a folder of its own, which serves one container.
 struct Served {
     let scratch: Scratch
-    /// At 1,800,000,000 seconds, once the credential store is open: since the second before.
+    /// At 1,800,000,000 seconds once the credential store is open; it was opened a second before.
     let clock = HandClock(1_799_999_999)
     let credentials: CredentialStore
     let container = "iCloud.org.example.journal"
@@ -33,7 +33,7 @@ struct Served {
         try await credentials.addContainer(container)
     }
 
-    /// Another opening of it, as another process has it.
+    /// Another opening of the store, as another process would have.
     func opening() throws -> CredentialStore {
         try CredentialStore(at: scratch["cloud"], now: { [clock] in clock.now }, passwordLogN: 4)
     }
@@ -51,21 +51,21 @@ struct Served {
 }
 
 extension CredentialStore {
-    /// Writes and reads the file behind the credential store's back.
+    /// Writes and reads the file without going through the credential store.
     var writer: CredentialWriter { (storage as! SQLiteCredentialStorage).writer }
-    /// The rows of sessions, as this opening of the file knows them.
+    /// The rows of sessions in the cache of this opening.
     var rows: SQLiteCredentialCache { (storage as! SQLiteCredentialStorage).cache }
 }
 
 extension PasswordHash {
-    /// What the file has of an account's password.
+    /// The stored hash of an account's password.
     init?(of account: String, _ db: Database) throws {
         guard let row = try StoredPassword(of: account, db) else { return nil }
         try self.init(row)
     }
 }
 
-/// What an action throws, told apart by code, if it throws.
+/// The error that an action throws, reduced to its code; `nil` if it throws none.
 func refusal(_ body: () async throws -> Void) async -> CredentialError? {
     do {
         try await body()

@@ -5,12 +5,12 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// Goal: a token is good until it expires or its session ends, and nothing else is a token. Method: a clock that is set by hand; every bit of a
-/// token turned; tokens of other clouds.
+/// Goal: a token is valid until it expires or its session ends, and no other text is. Method: a clock that the test sets; every
+/// bit of a token inverted; tokens of other clouds.
 @Suite(.timeLimit(.minutes(30))) struct SessionTests {
     private let minute = 60 as Int64
 
-    @Test func `a token is good for as long as its kind says, to the microsecond`() async throws {
+    @Test func `a token is valid for as long as its kind says, to the microsecond`() async throws {
         for (kind, minutes) in [
             (Session.Kind.web(staysSignedIn: false), 30), (.web(staysSignedIn: true), 14 * 24 * 60), (.device, 180 * 24 * 60),
         ] {
@@ -31,7 +31,7 @@ import TidemarkModel
     }
 
     @Test(arguments: [Int64.min, 0, 9_223_372_036_854_775, .max])
-    func `at the ends of what a clock shows sessions are made, renewed and used, and texts are signed`(
+    func `sessions and signatures work at both ends of the clock's range`(
         time: Int64
     ) async throws {
         let served = try await Served()
@@ -59,13 +59,13 @@ import TidemarkModel
             altered[place / 8] ^= 1 << UInt8(place % 8)
             #expect(try await served.failure(Base64URL.text(altered)) == .unknown, "bit \(place)")
         }
-        // A text of one length has one form: bits that stand for nothing are zero.
+        // Texts of one length have one form each: unused bits are zero.
         for digit in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_" where digit != token.text.last {
             #expect(try await served.failure(token.text.dropLast() + String(digit)) != nil)
         }
     }
 
-    @Test func `what is shorter, longer or other than a token is told as none`() async throws {
+    @Test func `a text that is shorter, longer or different is reported as no token`() async throws {
         let served = try await Served()
         let text = try await served.session().text
         for count in 0..<text.count { #expect(try await served.failure(String(text.prefix(count))) == .malformed) }
@@ -80,7 +80,7 @@ import TidemarkModel
 
     @Test func `a token in plain base64, with padding, or with spaces for plus signs is the same`() async throws {
         let served = try await Served()
-        // Until one has all the digits that differ.
+        // Until a token has all the digits that differ.
         for _ in 0..<1000 {
             let text = try await served.session().text
             guard text.contains("-"), text.contains("_") else { continue }
@@ -92,12 +92,12 @@ import TidemarkModel
         Issue.record("no token has both digits")
     }
 
-    @Test func `another cloud's token is not known`() async throws {
+    @Test func `a token of another cloud is unknown`() async throws {
         let (served, other) = (try await Served(), try await Served())
         #expect(try await served.failure(try await other.session().text) == .unknown)
     }
 
-    @Test func `a renewed token is good from now on, and the older one until it expires`() async throws {
+    @Test func `a renewed token is valid at once, and the older one until it expires`() async throws {
         let served = try await Served()
         let first = try await served.session("anna", .web(staysSignedIn: false))
         var latest = first
@@ -109,7 +109,7 @@ import TidemarkModel
             #expect(renewed.text != latest.text && renewed.session.id == first.session.id)
             #expect(try await served.failure(latest.text) == nil)
             #expect(try await served.failure(first.text) == (step == 1 ? nil : .expired))
-            // Others sign in, upon which rows go that are not needed any more.
+            // Other accounts sign in, which removes rows that are not needed any more.
             _ = try await served.session("ben")
             latest = renewed
         }
@@ -117,7 +117,7 @@ import TidemarkModel
         #expect(try await served.failure(latest.text) == .revoked)
     }
 
-    @Test func `in a browser each answer renews, on a device a tenth of the time has to be over`() async throws {
+    @Test func `in a browser each answer renews the token, on a device only after a tenth of its time`() async throws {
         let served = try await Served()
         let (web, device) = (try await served.session("anna", .web(staysSignedIn: true)), try await served.session())
         #expect(web.session.isDueForRenewal(at: served.clock.now))
@@ -128,7 +128,7 @@ import TidemarkModel
         #expect(device.session.isDueForRenewal(at: served.clock.now))
     }
 
-    @Test func `sessions are listed while they last, and ended one by one, by account, or all`() async throws {
+    @Test func `sessions are listed until they expire, and ended singly, by account, or all`() async throws {
         let served = try await Served()
         let tokens = [
             try await served.session("anna", .web(staysSignedIn: false)), try await served.session("anna"),
@@ -153,7 +153,7 @@ import TidemarkModel
         #expect(try await served.credentials.sessions().isEmpty)
     }
 
-    @Test func `nobody signs in to a container that is not served`() async throws {
+    @Test func `a container that is not served refuses sign-ins`() async throws {
         let served = try await Served()
         let error = await refusal {
             _ = try await served.credentials.makeSession(
@@ -162,7 +162,7 @@ import TidemarkModel
         #expect(error == CredentialError(.notFound, ""))
     }
 
-    @Test func `a token tells nothing of itself in a log`() async throws {
+    @Test func `a token is not shown in a log`() async throws {
         let served = try await Served()
         let token = try await served.session()
         #expect(!"\(token)".contains(token.text.prefix(10)))

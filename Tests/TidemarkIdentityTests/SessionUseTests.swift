@@ -5,8 +5,8 @@ import TidemarkModel
 
 @testable import TidemarkIdentity
 
-/// Goal: whoever runs a cloud sees what is signed in, when it was used last and until when it lasts, at no cost to requests. Method: a clock that
-/// is set by hand, and other openings, which know what is on disk only.
+/// Goal: an operator sees which devices are signed in, when they were last used and until when they stay signed in, at no cost to
+/// requests. Method: a clock that the test sets, and other openings, which know only what is on disk.
 @Suite(.timeLimit(.minutes(30))) struct SessionUseTests {
     private let day = 24 * 60 * 60 * 1_000_000 as Int64
 
@@ -25,7 +25,7 @@ import TidemarkModel
         try #require(try await served.opening().sessions().first)
     }
 
-    @Test func `a list has the device, the last use to the hour, and until when the last token is good`() async throws {
+    @Test func `a list has the device, the last use to the hour, and the end of the last token`() async throws {
         let served = try await Served()
         let token = try await begin(served)
         var it = try await listed(served)
@@ -46,7 +46,7 @@ import TidemarkModel
         #expect(try await served.credentials.addresses(of: "ben").isEmpty)
     }
 
-    @Test func `a browser's use is noted after a quarter of an hour`() async throws {
+    @Test func `a browser's use is recorded after a quarter of an hour`() async throws {
         let served = try await Served()
         let token = try await begin(served, .web(staysSignedIn: false))
         #expect(try await listed(served).expires == served.clock.now + 30 * 60 * 1_000_000)
@@ -55,16 +55,16 @@ import TidemarkModel
         #expect(try await listed(served).used == served.clock.now)
     }
 
-    @Test func `what a device says of itself becomes one short line`() async throws {
+    @Test func `the text that a device sends about itself becomes one short line`() async throws {
         for (said, shown) in [
             ("", ""), (" Phone\n", "Phone"), ("a\u{1b}[31m\u{7}b", "a [31m b"), (String(repeating: "é", count: 5000), nil),
-            // What turns the direction of the text around it, and other ends of a line.
+            // Characters that change the direction of text, and other line separators.
             ("a\u{202e}b\u{2066}c\u{200f}d\u{61c}e", "abcde"), ("a\u{2028}b\u{2029}c\u{85}d", "a b c d"),
-            // Marks that nobody sees, and what consists of them.
+            // Invisible characters, and names that consist of them.
             ("a\u{ad}b\u{feff}c\u{2060}d", "abcd"), ("\u{200d}\u{200c}\u{fe0f} \u{3164}\u{2800}\u{a0}", ""),
-            // Space at the beginning takes no room.
+            // Leading space does not count.
             (String(repeating: " ", count: 300).appending("Phone"), "Phone"),
-            // A family is one picture, joined by marks that stay.
+            // The emoji of a family is joined by invisible characters, which stay.
             ("👩\u{200d}👧 phone", "👩\u{200d}👧 phone"),
         ] {
             let served = try await Served()
@@ -95,7 +95,7 @@ import TidemarkModel
         #expect(try await listed(served).device == "Anna's phone")
     }
 
-    @Test func `a list says of the last use what is known, and no more`() {
+    @Test func `a list shows the last use only as exactly as it is known`() {
         let (minute, hour) = (60_000_000 as Int64, 3_600_000_000 as Int64)
         // 2027-01-15T08:00:00Z.
         let noted = 1_800_000_000_000_000 as Int64
@@ -114,20 +114,20 @@ import TidemarkModel
         #expect(text(15 * minute, 15) == "today between 08:00 and 08:15 UTC")
         #expect(text(0, 1) == "within the last minute")
         #expect(text(minute, 1) == "today between 08:00 and 08:01 UTC")
-        // All of the last minute may be meant.
+        // Any use in the last minute may be meant.
         #expect(LastUse(noted: noted + 1, accuracy: hour).text(at: noted + 2 * hour) == "today between 08:00 and 09:01 UTC")
-        // A use before midnight may have had another one after it.
+        // After a recorded use before midnight there may have been another one.
         let late = LastUse(noted: noted + 16 * hour - 30 * minute, accuracy: hour).text(at: noted + 20 * hour)
         #expect(late == "yesterday between 23:30 and 00:30 UTC")
     }
 
-    @Test func `a renewal leaves what others know of sessions, and is on disk`() async throws {
+    @Test func `a renewal does not change what other openings know of sessions, and is on disk`() async throws {
         let served = try await Served()
         let (first, other) = (try await begin(served), try await served.session("ben"))
         let id = try #require(Hexadecimal.bytes(first.session.id))
         let before = try #require(try served.credentials.rows.session(id)).kept
         #expect(try await served.failure(other.text) == nil)
-        // Behind the credential store's back: its cache stays as it is until it has to read again.
+        // Without going through the credential store: its cache stays as it is until it has to read again.
         try await served.credentials.writer.write { db in try db.execute(sql: "DELETE FROM sessions WHERE account = 'ben'") }
         served.clock.advance(seconds: 150 * 24 * 60 * 60)
         let renewed = try await served.credentials.renewed(try await served.credentials.session(first.text).get())
@@ -135,13 +135,13 @@ import TidemarkModel
         let kept = try #require(try served.opening().rows.session(id)).kept
         #expect(kept > before && kept >= renewed.expires)
         #expect(try served.credentials.rows.session(id)?.kept == kept)
-        // Whatever ends a session does tell.
+        // Ending a session does make other openings read again.
         try await served.credentials.endSession(id: first.session.id)
         #expect(try await served.failure(other.text) == .revoked)
         #expect(try await served.failure(renewed.text) == .revoked)
     }
 
-    @Test func `a file without uses is understood, and takes them`() async throws {
+    @Test func `a file without recorded uses can be read, and records new ones`() async throws {
         let served = try await Served()
         let token = try await begin(served)
         try await served.credentials.writer.write { db in

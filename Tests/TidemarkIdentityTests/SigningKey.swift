@@ -2,7 +2,7 @@ import COpenSSL
 import Foundation
 import TidemarkIdentity
 
-/// A private key, as a server has one, made for a test.
+/// A private key like a server's, made for a test.
 final class SigningKey {
     private let key: OpaquePointer
     let publicPEM: String
@@ -40,7 +40,7 @@ final class SigningKey {
         return Array(signature[..<count])
     }
 
-    /// The other signature of the same bytes, which can be made of one without the key: with n − s in the place of s.
+    /// The other valid signature of the same bytes, which can be made from one without the key: with n − s in place of s.
     static func twin(_ signature: [UInt8]) -> [UInt8] {
         let decoded = signature.withUnsafeBufferPointer { bytes in
             var place = bytes.baseAddress
@@ -59,7 +59,7 @@ final class SigningKey {
         return Array(UnsafeBufferPointer(start: der, count: Int(count)))
     }
 
-    /// A request as this key's server sends it.
+    /// A request as the server with this key sends it.
     func request(
         _ date: String, _ body: String, path: String = "/database/1/c/development/public/records/modify"
     ) -> SignedRequest {

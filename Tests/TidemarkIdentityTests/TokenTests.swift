@@ -4,8 +4,8 @@ import Testing
 
 @testable import TidemarkIdentity
 
-/// Goal: an API token is known by its text alone, and leads back only to where its owner has said. Method: addresses as they are typed by who
-/// means well, and by who does not.
+/// Goal: an API token is identified by its text alone, and redirects only to where its owner has said. Method: addresses as
+/// well-meaning and hostile people type them.
 @Suite(.timeLimit(.minutes(30))) struct TokenTests {
     private func make(
         _ served: Served, _ callback: SignInCallback = .redirect("https://example.org/"), origins: [String] = []
@@ -14,7 +14,7 @@ import Testing
             container: served.container, environment: .production, name: "Web", callback: callback, origins: origins)
     }
 
-    @Test func `a token is found by its text, and the text is not kept`() async throws {
+    @Test func `a token is found by its text, and the text is not stored`() async throws {
         let served = try await Served()
         let (token, text) = try await make(served, origins: ["https://Journal.example.org:443", "http://localhost:8000"])
         #expect(text.wholeMatch(of: /[0-9a-f]{64}/) != nil)
@@ -36,7 +36,7 @@ import Testing
         #expect(error == CredentialError(.notFound, ""))
     }
 
-    @Test func `a token is of a container that is served`() async throws {
+    @Test func `a token needs a container that is served`() async throws {
         let served = try await Served()
         let error = await refusal {
             _ = try await served.credentials.addAPIToken(
@@ -52,13 +52,13 @@ import Testing
         "https://example.org/#part", "https://example.org/ a", "https://example.org/\n", "https://exämple.org/", "",
         "org.example",
     ])
-    func `nobody is led to`(_ address: String) async throws {
+    func `an unsafe address can't be a token's callback`(_ address: String) async throws {
         let served = try await Served()
         let error = await refusal { _ = try await make(served, .redirect(address)) }
         #expect(error == CredentialError(.invalid, ""))
     }
 
-    @Test func `whoever has signed in comes back with the token in the query`() async throws {
+    @Test func `a person who has signed in is redirected with the token in the query`() async throws {
         let served = try await Served()
         let token = try await served.session()
         for (address, expected) in [
@@ -77,7 +77,7 @@ import Testing
     @Test(arguments: [
         "*", "null", "example.org", "https://example.org/", "https://*.example.org", "https://a@example.org", "ftp://a", "",
     ])
-    func `no origin is`(_ origin: String) async throws {
+    func `an invalid origin is refused`(_ origin: String) async throws {
         let served = try await Served()
         for attempt in 0...1 {
             let error = await refusal {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `pages of any origin use a token that names none, and of those it names otherwise`() async throws {
+    @Test func `pages of any origin use a token without origins, and otherwise only those of its origins`() async throws {
         let served = try await Served()
         let (open, closed) = (try await make(served).token, try await make(served, origins: ["https://a.example"]).token)
         #expect(open.allows(origin: "https://b.example"))

@@ -2,8 +2,8 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: waits double up to the longest, differ by chance, and are what the other side asks for. Method: runs of failures with given chance;
-/// those of a synchronisation are tested in SyncMachineTests.
+/// Goal: waits double up to the longest, vary at random, and follow the other side's request. Method: runs of failures with given
+/// random numbers; those of a synchronisation are tested in SyncMachineTests.
 @Suite(.timeLimit(.minutes(30))) struct BackoffTests {
     @Test func `waits double up to the longest, between half of a step and all of it`() {
         var (least, most) = (
@@ -19,7 +19,7 @@ import Testing
         #expect(least.failures == 0 && least.fail(random: 0) == .milliseconds(1))
     }
 
-    @Test func `many failures, and steps that are longer than the longest, are waited for no longer`() {
+    @Test func `the wait stays at the longest after many failures, and for steps longer than it`() {
         for (first, longest) in [
             (Duration.seconds(1), Duration.seconds(300)), (.seconds(400), .seconds(300)), (.zero, .seconds(300)),
         ] {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `what the other side asks for is waited, up to a day, unless it is next to nothing`() {
+    @Test func `the wait that the other side asks for is used, up to a day, unless it is very short`() {
         var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
         #expect(backoff.fail(asked: .seconds(7), random: 0) == .seconds(7))
         #expect(backoff.fail(asked: .seconds(1_000_000), random: 0) == .seconds(86_400))
@@ -38,7 +38,7 @@ import Testing
         #expect(backoff.notBefore == .min && backoff.allows(0))
     }
 
-    @Test func `it is tried again at the moment at which the wait ends, and where the clock was set back before the failure`() {
+    @Test func `the next try is due when the wait ends, or if the clock was set back before the failure`() {
         var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
         let now: Int64 = 1_000_000_000
         backoff.fail(at: now, asked: nil, random: 0)
@@ -50,7 +50,7 @@ import Testing
         #expect(backoff.allows(now) && backoff.allows(.min))
     }
 
-    @Test func `a wait is made no longer than the first one, unless the other side has asked for it`() {
+    @Test func `a wait is limited to the first one, unless the other side has asked for more`() {
         var backoff = Backoff(first: .seconds(1), longest: .seconds(300))
         for _ in 0..<5 { backoff.fail(at: 0, asked: nil, random: 0) }
         #expect(backoff.notBefore == 8_000_000)
@@ -58,12 +58,12 @@ import Testing
         #expect(backoff.notBefore == 3_000_000)
         backoff.hasten(at: 2_500_000)
         #expect(backoff.notBefore == 3_000_000)
-        // As much as the first wait is something to ask for.
+        // A request for the length of the first wait counts.
         backoff.fail(at: 0, asked: .seconds(1), random: 0)
         #expect(backoff.notBefore == 1_000_000)
         backoff.hasten(at: -500_000)
         #expect(backoff.notBefore == 1_000_000)
-        // Less is not: the wait is one's own.
+        // A shorter one does not: the usual wait stays.
         backoff.fail(at: 0, asked: .milliseconds(999), random: 0)
         #expect(backoff.notBefore == 32_000_000)
         backoff.hasten(at: 0)

@@ -2,10 +2,10 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: a cache has what was used last, never more than it may, and never another key's value. Method: random runs beside a simple list, which
-/// is compared as a whole after each step.
+/// Goal: a cache has the values that were used last, never more than its capacity, and never another key's value. Method: random
+/// runs beside a simple list, which is compared as a whole after each step.
 @Suite(.timeLimit(.minutes(30))) struct BoundedCacheTests {
-    /// The same with a list: the newest last.
+    /// The same cache as a list: the newest is last.
     private struct Model {
         let capacity: Int
         var list: [(key: Int, value: Int)] = []
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// The same numbers each time (SplitMix64).
+    /// Random numbers that are the same in each run (SplitMix64).
     private struct FixedRandom: RandomNumberGenerator {
         var state: UInt64
 
@@ -54,7 +54,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2, 3, 8])
-    func `it does as a list does that is searched`(capacity: Int) {
+    func `a cache behaves like a list that is searched`(capacity: Int) {
         var random = FixedRandom(state: UInt64(capacity))
         var (cache, model) = (BoundedCache<Int, Int>(capacity: capacity), Model(capacity: capacity))
         for step in 0..<5000 {
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `what is used stays, and what is not goes first`() {
+    @Test func `used values stay, and unused ones are removed first`() {
         var cache = BoundedCache<String, Int>(capacity: 3)
         for (number, key) in ["a", "b", "c"].enumerated() { cache[key] = number }
         #expect(cache["a"] == 0)
@@ -90,7 +90,7 @@ import Testing
         #expect(cache.count == 0 && cache["a"] == nil && cache.capacity == 3)
     }
 
-    @Test func `values that have gone are let go`() {
+    @Test func `removed values are released`() {
         final class Object {}
         weak var first: Object?
         var cache = BoundedCache<Int, Object>(capacity: 2)

@@ -1,8 +1,8 @@
 import Testing
 import TidemarkModel
 
-/// Goal: authentication codes are what everybody computes. Method: the cases 2 and 6 of RFC 4231, with a short key and one that is longer than a
-/// block.
+/// Goal: authentication codes are those of the standard. Method: the cases 2 and 6 of RFC 4231, with a short key and one that is
+/// longer than a block.
 @Suite(.timeLimit(.minutes(30))) struct HMACSHA256Tests {
     @Test(arguments: [
         (

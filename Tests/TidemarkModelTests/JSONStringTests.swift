@@ -3,8 +3,8 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: no text leaves as JSON with a character that a terminal obeys, wherever it stands. Method: each such character, and some that stay, at
-/// each place among others; what is written is read by Foundation.
+/// Goal: JSON output has no control characters of terminals, at any position. Method: each such character, and some that stay, at
+/// each place among others; Foundation reads what is written.
 @Suite(.timeLimit(.minutes(30))) struct JSONStringTests {
     private func written(_ text: String) -> [UInt8] {
         var out: [UInt8] = []
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `a character is escaped or stays, at whichever place it stands`() throws {
+    @Test func `a character is escaped or kept in the same way at every position`() throws {
         let scalars = (Array(0...0x250) + Array(0x2020...0x2070) + [0xd7ff, 0xe000, 0xffff, 0x1f600, 0x10ffff])
             .compactMap { Unicode.Scalar(UInt32($0)) }
         for scalar in scalars {

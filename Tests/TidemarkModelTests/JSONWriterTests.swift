@@ -3,7 +3,8 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: what is written is JSON, in the order and spelling that was asked for. Method: texts compared as a whole, and read by Foundation.
+/// Goal: the output is valid JSON, in the requested order and spelling. Method: texts compared as a whole, and read by
+/// Foundation.
 @Suite(.timeLimit(.minutes(30))) struct JSONWriterTests {
     private func text(_ body: (inout JSONWriter) throws -> Void) rethrows -> String {
         var json = JSONWriter()
@@ -15,7 +16,7 @@ import Testing
         try #require(try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed) as? NSObject)
     }
 
-    @Test func `commas stand between values and nowhere else`() throws {
+    @Test func `commas are written between values and nowhere else`() throws {
         let written = text { json in
             json.object { json in
                 json.member("empty") { _ in }
@@ -48,7 +49,7 @@ import Testing
         #expect(try value(written) == read)
     }
 
-    @Test func `what is encoded once reads as what is written each time`() {
+    @Test func `a value that is encoded once equals one that is written each time`() {
         let (name, members) = (
             JSONWriter.encoded(name: "a\u{7f}"),
             JSONWriter.encoded {
@@ -73,7 +74,7 @@ import Testing
         #expect(JSONWriter.quoted("a\u{7f}") == #""a\u007f""#)
     }
 
-    @Test func `lines and pieces put together are one text`() throws {
+    @Test func `lines and pieces together are one text`() throws {
         for count in 0...3 {
             var (json, out) = (JSONWriter(), [] as [UInt8])
             json.beginArray()
@@ -90,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a text is appended to other bytes, also where writing fails`() {
+    @Test func `a text is appended to other bytes, even if writing fails`() {
         struct Failure: Error {}
         var bytes = Array("before:".utf8)
         JSONWriter.append(to: &bytes) { $0.string("a") }

@@ -1,7 +1,8 @@
 import Testing
 import TidemarkModel
 
-/// Goal: the table of merge policies, and what must hold for any of them. Method: one conflict under each; then all small cases.
+/// Goal: each merge policy resolves conflicts as documented, and the common rules hold for all policies. Method: one conflict
+/// under each; then all small cases.
 @Suite(.timeLimit(.minutes(30))) struct MergeTests {
     private static let ancestor: [String: FieldValue] = ["caption": .string("a"), "rating": .int64(1), "details": .string("d")]
     private static let local: [String: FieldValue] = ["caption": .string("mine"), "rating": .int64(2), "details": .string("d")]
@@ -51,7 +52,7 @@ import TidemarkModel
         #expect(try merge(.latestEdit, localTime: 1, storeTime: 1) == caption("theirs"))
     }
 
-    @Test func `a rule of one's own decides, for all fields or for some`() throws {
+    @Test func `a custom rule decides, for all fields or for some`() throws {
         let rule = MergeRule { conflict in
             guard case .string(let mine) = conflict.local, case .string(let theirs) = conflict.store else { return nil }
             return .string("\(mine)+\(theirs)")
@@ -75,7 +76,7 @@ import TidemarkModel
         ("mergeByPropertyObjectTrump", true), ("latestEdit", true), ("overwrite", true), ("mergeByPropertyStoreTrump", false),
         ("rollback", false),
     ])
-    func `an edit the deleter has not seen brings the record back, or the delete wins, by policy`(
+    func `an edit that the deleter has not seen brings the record back, or the deletion wins, by policy`(
         name: String, stays: Bool
     ) throws {
         let policy = try #require(MergePolicy(name: name))
@@ -121,7 +122,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `the latest edit is the same from both sides`() throws {
+    @Test func `the latest edit gives the same result from both sides`() throws {
         try everyCase { ancestor, one, other in
             let here = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: one, store: other).run(.latestEdit)
             let there = try RecordMerge(type: "D", record: "r", ancestor: ancestor, local: other, store: one).run(.latestEdit)
@@ -139,7 +140,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a field changed on one side only takes that side, under every policy that merges by field`() throws {
+    @Test func `a field that one side changed takes that side's value, under every policy that merges by field`() throws {
         let policies: [MergePolicy] = [.error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit]
         everyCase { ancestor, one, other in
             for policy in policies {
@@ -216,7 +217,7 @@ import TidemarkModel
         .custom(.byField(["b": .latestEdit])),
     ]
 
-    /// A field on both sides, the moments when it was edited, and what becomes of it.
+    /// A field on both sides, the times of its edits, and the result of the merge.
     private func merge(
         _ policy: MergePolicy, ancestor: Int64??, local: Int64?, store: Int64?,
         times: (ancestor: Int64?, local: Int64?, store: Int64?)
@@ -228,7 +229,7 @@ import TidemarkModel
             times: { _ in (time(times.ancestor), time(times.local), time(times.store)) })
     }
 
-    @Test func `what both sides have alike is renewed when the local side has edited it later, and times are weighed`() throws {
+    @Test func `an equal value that the local side edited later is renewed, if times count`() throws {
         for (ancestor, value) in [(1, 2), (nil, 2), (.some(nil), 2), (1, nil)] as [(Int64??, Int64?)] {
             for (policies, isRenewed) in [(Self.weighing, true), (Self.notWeighing, false)] {
                 for policy in policies {
@@ -246,12 +247,12 @@ import TidemarkModel
                 }
             }
         }
-        // Nobody has edited it, or only the other side.
+        // Neither side has edited it, or only the other side.
         #expect(try merge(.latestEdit, ancestor: 1, local: 1, store: 1, times: (1, 1, 1)).renewals == [])
         #expect(try merge(.latestEdit, ancestor: 1, local: 1, store: 1, times: (2, 2, 1)).renewals == [])
     }
 
-    @Test func `what was changed and changed back is an edit where times are weighed`() throws {
+    @Test func `a field that was changed and changed back counts as edited if times count`() throws {
         func value(_ policy: MergePolicy, local: (Int64, at: Int64), store: (Int64, at: Int64), since: Int64? = 1) throws -> Int64
         {
             let merged = try merge(
@@ -265,18 +266,18 @@ import TidemarkModel
             #expect(try value(policy, local: (2, at: 2), store: (1, at: 3)) == (isWeighed ? 1 : 2))
             #expect(try value(policy, local: (1, at: 2), store: (2, at: 3)) == 2)
             #expect(try value(policy, local: (2, at: 3), store: (1, at: 2)) == 2)
-            // An edit that knew of one whose clock ran ahead.
+            // An edit that followed one whose clock ran ahead.
             #expect(try value(policy, local: (2, at: 3), store: (1, at: 9), since: 9) == 2)
-            // It is not known when it was edited before.
+            // The time of the edit before is unknown.
             #expect(try value(policy, local: (1, at: 3), store: (2, at: 2), since: nil) == 2)
         }
         #expect(throws: FieldMerge.Unresolved.self) { _ = try value(.error, local: (1, at: 3), store: (2, at: 2)) }
-        // A record that was made anew has a time for each field; those without a value are not edits.
+        // A record that was made again has a time for each field; fields without a value are not edits.
         let made = try merge(.latestEdit, ancestor: .some(nil), local: 2, store: nil, times: (1, 2, 3))
         #expect(made.edits.count == 1 && made.conflicts.isEmpty)
     }
 
-    @Test func `another way to write the same characters is an edit`() throws {
+    @Test func `another encoding of the same characters is an edit`() throws {
         let (one, other) = ("\u{e9}t\u{e9}", "e\u{301}te\u{301}")
         let merge = RecordMerge(
             type: "D", record: "r", ancestor: RecordVersion(["a": .string(one)]), local: RecordVersion(["a": .string(other)]),

@@ -3,8 +3,8 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: what is encoded reads back the same and needs no more encoding, and broken text is refused. Method: every byte and random texts, with
-/// Foundation as the reference; texts with one fault each.
+/// Goal: encoded text is decoded to the same text and contains only safe characters, and malformed text is refused. Method: every
+/// byte and random texts, with Foundation as the reference; texts with one fault each.
 @Suite(.timeLimit(.minutes(30))) struct PercentCodingTests {
     private static let unreserved = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -26,13 +26,13 @@ import Testing
     @Test func `a plus sign is a space in forms only`() {
         #expect(PercentCoding.decoded("x+y%2B%20z") == "x+y+ z")
         #expect(PercentCoding.decoded("x+y%2B%20z", plusIsSpace: true) == "x y+ z")
-        // A part of a longer text ends where it ends.
+        // A slice of a longer text is decoded up to its own end.
         let text = "a%41%42"
         #expect(PercentCoding.decoded(text.dropLast(3)) == "aA" && PercentCoding.decoded(text.dropLast(1)) == nil)
     }
 
     @Test(arguments: ["%", "a%", "%4", "%4g", "%g4", "%%41", "% 41", "%ff", "%c3", "%ed%a0%80", "%c0%af", "%f5%80%80%80"])
-    func `broken text is refused`(text: String) {
+    func `malformed text is refused`(text: String) {
         #expect(PercentCoding.decoded(text) == nil)
         #expect(PercentCoding.decoded(text, plusIsSpace: true) == nil)
     }

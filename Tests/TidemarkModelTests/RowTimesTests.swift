@@ -1,7 +1,7 @@
 import Testing
 import TidemarkModel
 
-/// Goal: the text of a row's times tells, for each field, the local time and the cloud's. Method: times and their texts alone.
+/// Goal: the text of a row's times gives, for each field, the local time and the cloud's. Method: times and their texts alone.
 @Suite(.timeLimit(.minutes(30))) struct RowTimesTests {
     private static let fields = ["caption", "rating"]
 
@@ -9,7 +9,7 @@ import TidemarkModel
         EditTime(microseconds: microseconds, device: device)
     }
 
-    @Test func `a field that was edited here has the local time and the cloud's, and both are read as they were written`() {
+    @Test func `a field that was edited here has the local time and the cloud's, and both are read as written`() {
         var times = RowTimes(cloud: EditTimes(otherwise: time(1, "a"), fields: ["rating": time(2, "b")]))
         times.set(time(8), of: "caption")
         times.set(time(9), of: "rating")
@@ -19,7 +19,7 @@ import TidemarkModel
         #expect(times.cloud("note") == time(1, "a"))
         #expect(times.description == "1@a;caption=10@here;rating=9@here;caption<1@a;rating<2@b")
         #expect(RowTimes(times.description) == times)
-        // What the cloud has is the local time again.
+        // The cloud's time is the local time again.
         times.set(time(1, "a"), of: "caption")
         #expect(times.cloud("caption") == time(1, "a"))
         #expect(times.description == "1@a;rating=9@here;rating<2@b")
@@ -27,7 +27,7 @@ import TidemarkModel
         #expect(times.description == "1@a;rating=9@here;rating<2@b")
     }
 
-    @Test func `the cloud's time of a field is read also where no other time is known, and rubbish is passed over`() {
+    @Test func `the cloud's time of a field is read even if no other time is known, and invalid text is ignored`() {
         let times = RowTimes(";caption<5@b")
         #expect(times.cloud("caption") == time(5, "b"))
         #expect(times.here == EditTimes())
@@ -36,14 +36,14 @@ import TidemarkModel
         }
     }
 
-    @Test func `a record is lost where the cloud has none of the fields that have times`() {
+    @Test func `a record counts as lost if the cloud has none of the fields with times`() {
         let lost = RowTimes.lost(EditTimes(fields: ["caption": time(5)]), fields: Self.fields)
         #expect(lost.isLost(fields: Self.fields) && lost.cloud("caption") == nil)
         #expect(lost.description == ";caption=5@here;caption<")
         #expect(RowTimes(lost.description) == lost)
-        // Nothing is known of any field.
+        // No field has a known time.
         #expect(!RowTimes(cloud: EditTimes()).isLost(fields: Self.fields))
-        // The cloud has an older version of the field, or another field.
+        // The cloud has an earlier version of the field, or another field.
         var edited = RowTimes(cloud: EditTimes(fields: ["caption": time(1, "a")]))
         edited.set(time(5), of: "caption")
         #expect(!edited.isLost(fields: Self.fields))
@@ -52,7 +52,7 @@ import TidemarkModel
         #expect(!added.isLost(fields: Self.fields))
     }
 
-    @Test func `a record is moved where the time of its move is not the cloud's`() {
+    @Test func `a record counts as moved if the time of its move differs from the cloud's`() {
         var times = RowTimes(cloud: EditTimes(otherwise: time(1, "a")))
         times.set(time(5), of: "caption")
         #expect(!times.isMoved)
@@ -61,7 +61,7 @@ import TidemarkModel
         #expect(!RowTimes(cloud: times.here).isMoved)
     }
 
-    @Test func `signs in the names of other devices and of fields make no time of the cloud's`() {
+    @Test func `separators in names of devices and fields are not read as times of the cloud`() {
         let received = EditTimes("5@a<b;_zone<=7@b;caption<x=7@b;rating=8@c<d")
         #expect(received == EditTimes(otherwise: time(5, "a<b"), fields: ["rating": time(8, "c<d")]))
         var times = RowTimes(RowTimes(cloud: received).description)

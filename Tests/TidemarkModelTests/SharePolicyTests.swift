@@ -2,8 +2,8 @@ import Testing
 
 @testable import TidemarkModel
 
-/// Goal: who may do what is decided as documented, for everybody and everything. Method: all combinations of role, permission, acceptance,
-/// public permission, root or child, scope and operation, against the sentences of the documentation written as sets.
+/// Goal: permissions are decided as documented, for each actor and operation. Method: all combinations of role, permission,
+/// acceptance, public permission, root or child, scope and operation, against the sentences of the documentation written as sets.
 @Suite(.timeLimit(.minutes(30))) struct SharePolicyTests {
     private typealias Actor = SharePolicy.Actor
     private typealias Target = SharePolicy.Target
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    /// The sentences.
+    /// The sentences of the documentation, as sets.
     private static func isAllowed(_ operation: SharePolicy.Operation, _ target: Target, _ actor: Actor) -> Bool {
         let isOwner = actor.isSignedIn && actor.role == .owner
         let known: Set<ShareParticipant.Role?> = [.administrator, .privateUser, .publicUser]
@@ -73,7 +73,7 @@ import Testing
             let isInvited =
                 actor.role != nil && actor.role != .publicUser && [.pending, .accepted].contains(actor.acceptanceStatus)
                 && (operation == .decline || given.contains(actor.permission))
-            // Who has left is as everybody who has the link; who was removed is not.
+            // A participant who left counts as anyone with the link; a removed participant does not.
             let isAsEverybody = actor.role == nil || actor.role == .publicUser || actor.acceptanceStatus == .removed
             let isByLink =
                 isAsEverybody && given.contains(target.publicPermission)
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `everybody may do what the rules say, and nothing else`() {
+    @Test func `each actor may do what the rules say, and nothing else`() {
         var (count, wrong): (Int, [String]) = (0, [])
         for actor in Self.actors {
             for target in Self.targets {
@@ -99,7 +99,7 @@ import Testing
         #expect(count > 500_000)
     }
 
-    @Test func `more of a permission never takes anything away`() {
+    @Test func `a greater permission never forbids what a smaller one allows`() {
         var wrong: [String] = []
         for target in Self.targets {
             for operation in SharePolicy.Operation.allCases {
@@ -115,7 +115,7 @@ import Testing
         #expect(wrong == [])
     }
 
-    @Test func `a refusal says what would allow it, and that does`() {
+    @Test func `the remedy in a refusal does allow the operation`() {
         let shared = Target(scope: .shared, isShared: true)
         func decision(_ operation: SharePolicy.Operation, _ actor: Actor) -> ShareDecision {
             SharePolicy.decide(operation, on: shared, by: actor)
@@ -138,7 +138,7 @@ import Testing
         #expect(again.rule == .alreadyShared && again.remedy == .stopSharing)
     }
 
-    @Test func `a removal holds whatever link there is, and leaving does not`() {
+    @Test func `a removal holds even with an open link, and leaving does not`() {
         for role in [ShareParticipant.Role.administrator, .privateUser, .publicUser] {
             let open = Target(scope: .shared, isShared: true, publicPermission: .readWrite)
             let closed = Target(scope: .shared, isShared: true)
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `each rule has a sentence of its own, and what allows needs no remedy`() {
+    @Test func `each rule has a reason of its own, and an allowed operation needs no remedy`() {
         #expect(Set(SharePolicy.Rule.allCases.map(\.reason)).count >= SharePolicy.Rule.allCases.count - 1)
         for rule in SharePolicy.Rule.allCases where rule.allows {
             for operation in SharePolicy.Operation.allCases {
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `role, permission and acceptance read as people know them`() {
+    @Test func `role, permission and acceptance have readable names`() {
         #expect(
             ShareParticipant.Role.allCases.map(\.title) == ["Unknown", "Owner", "Administrator", "Private User", "Public User"])
         #expect(ShareParticipant.Permission.allCases.map(\.title) == ["Unknown", "None", "Read-Only", "Read-Write"])
@@ -168,7 +168,7 @@ import Testing
     }
 }
 
-/// Goal: people are found whichever way an address or a number is written, and what can be neither finds nobody.
+/// Goal: people are found by any notation of an address or a number, and invalid ones find nobody.
 @Suite(.timeLimit(.minutes(30))) struct UserLookUpTests {
     @Test(
         arguments: [
@@ -178,9 +178,9 @@ import Testing
             (.phoneNumber("0701234567"), nil), (.phoneNumber("+"), nil), (.phoneNumber("+46x701234567"), nil),
             (.userRecordName(""), nil),
         ] as [(UserLookUp, UserLookUp?)])
-    func `an address is written in one way`(given: UserLookUp, normal: UserLookUp?) { #expect(given.normalized == normal) }
+    func `an address is normalised to one form`(given: UserLookUp, normal: UserLookUp?) { #expect(given.normalized == normal) }
 
-    @Test func `a person is called by name, or else by what they were invited by`() {
+    @Test func `a person is shown by name, or else by the address of the invitation`() {
         var identity = UserIdentity(userRecordName: "_a1", lookUp: .emailAddress("ben@example.org"))
         #expect(identity.title == "ben@example.org")
         identity.name = PersonName(givenName: "Ben", familyName: "Berg")

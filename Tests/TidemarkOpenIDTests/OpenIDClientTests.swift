@@ -5,8 +5,8 @@ import TidemarkModel
 
 @testable import TidemarkOpenID
 
-/// Goal: whoever an identity provider vouches for is told, and nothing of a provider is believed before it is checked. Method: a provider on a port of
-/// this machine, which does one thing wrong at a time.
+/// Goal: the client returns the person whom a provider has signed in, and checks everything that the provider sends. Method: a
+/// provider on a port of this machine, which does one thing wrong at a time.
 @Suite(.timeLimit(.minutes(30))) struct OpenIDClientTests {
     private static let redirectURI = ProviderHost.redirectURI
 
@@ -18,7 +18,7 @@ import TidemarkModel
             try OpenIDProvider(host.issuer, clientID: ProviderHost.clientID, clientSecret: secret), now: now, patience: patience)
     }
 
-    /// Signs in as a browser and a server do.
+    /// Signs in as a browser and a server do together.
     private func signIn(
         _ client: OpenIDClient, _ host: ProviderHost, since: Int64? = nil, asksForEmail: Bool = false
     ) async throws -> OpenIDClient.Identity {
@@ -46,7 +46,7 @@ import TidemarkModel
     }
 
     @Test(arguments: [ProviderKey.Kind.rsa, .p256])
-    func `who signs in at the provider is told, with each algorithm`(_ kind: ProviderKey.Kind) async throws {
+    func `a sign-in returns the person, with each algorithm`(_ kind: ProviderKey.Kind) async throws {
         let host = try ProviderHost(.init("anna-1", email: "anna@example.net", name: "Anna Berg"), kind)
         let client = try client(host)
         let identity = try await signIn(client, host)
@@ -57,11 +57,12 @@ import TidemarkModel
         let other = try await signIn(client, host)
         #expect(other.subject == "ben-2" && other.verifiedEmail == nil && other.label == "ben@example.net")
         #expect(host.wrongs.isEmpty, "\(host.wrongs)")
-        // The documents are kept.
+        // The documents are cached.
         #expect(host.count("/.well-known/openid-configuration") == 1 && host.count("/keys") == 1)
     }
 
-    @Test func `the client's secret goes in the header, or in the form where the provider takes no header`() async throws {
+    @Test
+    func `the client's secret is sent in the header, or in the form if the provider does not accept the header`() async throws {
         let host = try ProviderHost()
         _ = try await signIn(try client(host), host)
         #expect(host.header("Authorization", ofLast: "/token")?.hasPrefix("Basic ") == true)
@@ -78,9 +79,9 @@ import TidemarkModel
 
     private typealias Change = @Sendable (inout [String: any Sendable]) -> Void
 
-    @Test func `an ID token that is not right in each of its claims is refused`() async throws {
+    @Test func `an ID token with any wrong claim is refused`() async throws {
         let host = try ProviderHost()
-        // Of each token's moment: a busy machine is slow.
+        // The current time for each token, because a busy machine is slow.
         @Sendable func now() -> Int { Int(Timestamp.now() / 1_000_000) }
         let changes: [(IDTokenDefect?, Change)] = [
             (.issuer, { $0["iss"] = "https://id.example.org" }), (.malformed, { $0["iss"] = nil }),
@@ -104,7 +105,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an ID token that is signed in another way is refused`() async throws {
+    @Test func `an ID token with a wrong signature or algorithm is refused`() async throws {
         let host = try ProviderHost()
         let pem = host.key.publicPEM
         func with(
@@ -114,7 +115,7 @@ import TidemarkModel
         }
         #expect(try await with(["alg": "none"]) { _ in [] } == .algorithm)
         #expect(try await with(["alg": "None"]) { _ in [] } == .algorithm)
-        // The public key, taken for a secret.
+        // The public key is used as the secret of an HMAC.
         #expect(try await with(["alg": "HS256"]) { ProviderKey.hmac(of: $0, key: pem) } == .algorithm)
         for algorithm in ["HS384", "RS384", "RS512", "PS256", "ES384", "ES256K", "EdDSA", "rs256", ""] {
             #expect(try await with(["alg": algorithm]) != nil, "\(algorithm)")
@@ -125,12 +126,12 @@ import TidemarkModel
         let stranger = ProviderKey(.rsa, id: "rsa-1")
         #expect(try await with([:]) { stranger.signature(of: $0) } == .signature)
         #expect(try await with([:]) == nil)
-        // Without a key's name there has to be one key.
+        // A token without a key's name needs a provider with only one key.
         #expect(try await with(["kid": ""]) == nil)
         #expect(try await with(["kid": ""]) { stranger.signature(of: $0) } == .signature)
     }
 
-    @Test func `of ECDSA only a signature of two numbers is taken, and no empty one`() async throws {
+    @Test func `an ECDSA signature must have two numbers, and may not be empty`() async throws {
         let host = try ProviderHost(.init("anna-1"), .p256)
         for count in [0, 63, 64, 65, 128] {
             #expect(
@@ -139,13 +140,13 @@ import TidemarkModel
         #expect(try await defect(host) { $0.signature = nil } == nil)
     }
 
-    @Test func `a key that is new at the provider is fetched once`() async throws {
+    @Test func `a new key of the provider is fetched once`() async throws {
         let host = try ProviderHost()
         let time = Shared(Timestamp.now())
         let client = try client(host, now: { time.value })
         _ = try await signIn(client, host)
         host.rotate(to: ProviderKey(.p256, id: "ec-2"))
-        // Just fetched: it is not fetched again for each token that names a key.
+        // The keys were fetched just now: a token with an unknown key does not fetch them again.
         await #expect(throws: OpenIDError.self) { _ = try await signIn(client, host) }
         #expect(host.count("/keys") == 1)
         time.change { $0 += 31_000_000 }
@@ -157,7 +158,7 @@ import TidemarkModel
         #expect(host.count("/keys") == 3)
     }
 
-    @Test func `weak keys and keys for other uses are no keys`() throws {
+    @Test func `weak keys and keys for other uses are ignored`() throws {
         func keys(_ documents: [[String: String]]) throws -> Int {
             try JSONWebKeySet(Array(JSONSerialization.data(withJSONObject: ["keys": documents]))).keys.count
         }
@@ -167,11 +168,11 @@ import TidemarkModel
         for (name, value) in [("use", "enc"), ("alg", "RS512"), ("kty", "oct"), ("n", ""), ("e", ""), ("n", "AQAB"), ("n", "!")] {
             #expect(try keys([rsa.merging([name: value]) { $1 }]) == 0, "\(name) \(value)")
         }
-        // No point of the curve, and another curve.
+        // A point that is not on the curve, and another curve.
         for (name, value) in [("x", ec["y"] ?? ""), ("crv", "P-384"), ("y", "AA"), ("alg", "RS256")] {
             #expect(try keys([ec.merging([name: value]) { $1 }]) == 0, "\(name)")
         }
-        // What is no key does no harm to the others.
+        // An invalid key does not affect the others.
         #expect(try JSONWebKeySet(Array("{\"keys\":[1,{\"kty\":2},{\"kty\":\"OKP\"}]}".utf8)).keys.isEmpty)
         for text in ["", "{}", "[]", "{\"keys\":1}"] {
             #expect(throws: OpenIDError.self) { _ = try JSONWebKeySet(Array(text.utf8)) }
@@ -187,7 +188,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a provider that does not answer as one is told from one that is down`() async throws {
+    @Test func `a provider with invalid answers is told apart from one that is down`() async throws {
         let host = try ProviderHost()
         let huge = StubServer.Reply.endless(
             start: Array("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n".utf8),
@@ -211,7 +212,7 @@ import TidemarkModel
         #expect(!host.paths.contains("/elsewhere"))
     }
 
-    @Test func `a provider that calls itself another, or names addresses that are none, is not used`() async throws {
+    @Test func `a provider with another issuer, or invalid addresses, is refused`() async throws {
         for issuer in ["https://id.example.org", "http://127.0.0.1/", ""] {
             let host = try ProviderHost()
             host.change { $0.issuer = issuer }
@@ -232,7 +233,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a provider that is down for a while is not asked by each request, and what is known goes on`() async throws {
+    @Test func `a provider that is down is not asked at each request, and cached documents stay in use`() async throws {
         let host = try ProviderHost()
         let time = Shared(Timestamp.now())
         let client = try client(host, now: { time.value })
@@ -246,7 +247,7 @@ import TidemarkModel
         #expect(host.count(path) == 1)
         time.change { $0 += 6_000_000 }
         host.change { $0.replies[path] = nil }
-        // Whoever comes while it is fetched waits for that.
+        // Requests during a fetch wait for it.
         try await withThrowingTaskGroup(of: Void.self) { group in
             for _ in 0..<20 {
                 group.addTask {
@@ -266,7 +267,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a code is good once, for who has begun the sign-in, and for the same address`() async throws {
+    @Test func `a code is accepted once, only for the sign-in that began, and for the same address`() async throws {
         let host = try ProviderHost()
         let client = try client(host)
         func refused(_ code: String, _ secret: SignInSecret, _ redirectURI: String = Self.redirectURI) async -> Bool {
@@ -299,11 +300,11 @@ import TidemarkModel
         host.change { $0.answerIssuer = host.issuer }
         let strict = try self.client(host)
         _ = try await signIn(strict, host)
-        // Where a provider always names itself, an answer that names none is another's.
+        // If a provider always names itself, an answer without a name is refused.
         await #expect(throws: OpenIDError.self) { try await strict.check(answerOf: nil) }
     }
 
-    @Test func `who was asked to sign in again has done so just now`() async throws {
+    @Test func `a repeated sign-in must be recent`() async throws {
         let host = try ProviderHost()
         let now = Timestamp.now()
         #expect(try await signIn(try client(host), host, since: now).subject == "anna-1")
@@ -315,7 +316,7 @@ import TidemarkModel
                 == .authenticationTime)
     }
 
-    @Test func `an address that is not in the ID token is asked for, of the same person`() async throws {
+    @Test func `an address that is not in the ID token is requested, and must be of the same person`() async throws {
         let host = try ProviderHost()
         host.change { $0.tellsEmailAtOnce = false }
         #expect(try await signIn(try client(host), host).verifiedEmail == nil)
@@ -333,7 +334,7 @@ import TidemarkModel
         #expect(try await signIn(try client(host), host, asksForEmail: true).verifiedEmail == nil)
     }
 
-    @Test func `a provider is named by an address that nobody else can answer for`() throws {
+    @Test func `a provider's address must be https, or on this machine`() throws {
         for issuer in [
             "http://id.example.org", "id.example.org", "ftp://id.example.org", "https://id.example.org/?a=b", "https://",
             "https://id.example.org/#a", "https://u:p@id.example.org", "http://127.0.0.1.example.org", "http://127.1",
@@ -355,11 +356,11 @@ import TidemarkModel
         }
     }
 
-    @Test func `what goes to the provider tells nothing of what stays`() {
+    @Test func `the values that are sent to the provider do not disclose the stored secrets`() {
         let (one, other) = (SignInSecret(), SignInSecret())
         #expect(Set([one.state, one.nonce, one.verifier, one.challenge, other.state, other.nonce]).count == 6)
         #expect(SignInSecret(one.bytes)?.verifier == one.verifier && SignInSecret([1, 2]) == nil)
-        // RFC 7636 takes 43 to 128 of these.
+        // RFC 7636 allows 43 to 128 of these.
         #expect(one.verifier.wholeMatch(of: /[A-Za-z0-9\-_]{43}/) != nil)
     }
 }

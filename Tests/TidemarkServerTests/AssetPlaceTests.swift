@@ -7,8 +7,8 @@ import TidemarkPostgres
 
 @testable import TidemarkServer
 
-/// Goal: a directory that is not the one with a database's contents is never taken for it. Method: directories that are moved, emptied and swapped,
-/// and a database that names contents or none.
+/// Goal: a server never takes a directory for that with its database's contents if it is another one. Method: directories that
+/// are moved, emptied and swapped, and a database that names contents or none.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct AssetPlaceTests {
     private let scratch = try! Scratch()
@@ -53,7 +53,7 @@ struct AssetPlaceTests {
         try String(contentsOf: folder.appendingPathComponent(Self.marker), encoding: .utf8)
     }
 
-    @Test func `the first directory is tied to a database, and no other is taken afterwards`() async throws {
+    @Test func `a database accepts the first directory of assets, and no other afterwards`() async throws {
         try await withDatabase { database, name in
             let (first, other) = (try folder("first"), try folder("other"))
             try await tie(first, to: database)
@@ -65,7 +65,7 @@ struct AssetPlaceTests {
             #expect(missing.contains(other.path) && missing.contains("Is the file system mounted?"), "\(missing)")
             #expect(missing.contains("touch \(other.path)/\(Self.marker)"), "\(missing)")
             #expect(try FileManager.default.contentsOfDirectory(atPath: other.path) == [])
-            // Who has moved the contents by hand says so, by the same file or an empty one.
+            // A person who has moved the contents by hand confirms it with the same file or an empty one.
             try scratch.write(try identifier(in: first), to: "other/\(Self.marker)")
             try await tie(other, to: database)
             try scratch.write("", to: "third/\(Self.marker)")
@@ -85,11 +85,11 @@ struct AssetPlaceTests {
         }
     }
 
-    @Test func `an empty directory is not tied to a database that names contents, and one with contents is`() async throws {
+    @Test func `a database that names contents refuses an empty directory, and accepts one with contents`() async throws {
         try await withDatabase { database, name in
             try nameContent(in: name)
             let assets = try folder("assets")
-            // A file system has this of its own.
+            // A file system may have this folder of its own.
             _ = try folder("assets/lost+found")
             let reason = await refusal(of: assets, by: database)
             #expect(reason.contains("is empty, and the database names contents. Is the file system mounted?"), "\(reason)")
@@ -112,7 +112,7 @@ struct AssetPlaceTests {
         }
     }
 
-    @Test func `a directory that is not there, or is a file, is named with what helps, and not made`() async throws {
+    @Test func `a missing directory, or a file in its place, is named with the remedy, and not made`() async throws {
         try await withDatabase { database, _ in
             let missing = await refusal(of: scratch["none"], by: database)
             #expect(missing.contains("is not there. Is the file system mounted?") && missing.contains("mkdir"), "\(missing)")

@@ -54,9 +54,7 @@ import Testing
         #expect(files().isEmpty)
     }
 
-    @Test func `a prefix that is no absolute path, and programs that are not built, are told before anything is installed`()
-        async throws
-    {
+    @Test func `a relative prefix, and programs that are not built, are reported before anything is installed`() async throws {
         let relative = try install([], ["PREFIX": "usr"])
         #expect(relative.status == 64 && relative.errors.contains("PREFIX must be an absolute path"))
         let missing = try install([], ["BUILT": scratch["nowhere"].path])

@@ -7,7 +7,8 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// The real server over a cloud's directory or a database, in this process, on any port that is free, for as long as there is a reference to it.
+/// The real server over a cloud's directory or a database, in this process, on any free port. It ends with the last reference to
+/// it.
 final class ListeningServer: Sendable {
     let address: ServerAddress
     private let running: Task<Void, Never>
@@ -26,7 +27,7 @@ final class ListeningServer: Sendable {
         }
     }
 
-    /// Starts the server over storages that are open. Whoever has opened them closes them.
+    /// Starts the server over open storages. The caller closes them.
     ///
     /// - Parameter directory: A folder of this server alone.
     static func started(
@@ -41,7 +42,7 @@ final class ListeningServer: Sendable {
         }
     }
 
-    /// - Parameter make: Makes the server. What it is given is told the port.
+    /// - Parameter make: Makes the server; the closure that it gets must be called with the port.
     private static func started(
         withTLS hasTLS: Bool = false, _ make: (Logger, @escaping @Sendable (Int) -> Void) throws -> CloudServer
     ) async throws -> ListeningServer {

@@ -9,8 +9,8 @@ import TidemarkServer
 import TidemarkStore
 import TidemarkTesting
 
-/// Goal: a server whose certificate is from an authority of one's own is trusted where that is named, and nowhere else. Method: the real
-/// server with a certificate that is its own authority, the client, and the tool as a process.
+/// Goal: a server with a certificate of a private authority is trusted if that authority is named, and otherwise not. Method: the
+/// real server with a certificate that is its own authority, the client, and the tool as a process.
 @Suite(.timeLimit(.minutes(30))) struct OwnAuthorityTests {
     private let scratch: Scratch
     private let fixture: FaultyCloudFixture
@@ -35,13 +35,13 @@ import TidemarkTesting
             .signIn(email: "anna@example.org", password: Self.password)
     }
 
-    @Test func `a server is trusted by the authority that is named, and not by the machine's`() async throws {
+    @Test func `the tool trusts a server by the named authority, not by those of the machine`() async throws {
         do {
             _ = try await signIn(.system)
             Issue.record("it was trusted")
         } catch let error as CloudError {
             #expect(error.code == .networkUnavailable)
-            // A library has no options.
+            // The message of the library names no command-line option.
             #expect(error.reason.hasSuffix("or name the server's own authority"))
         }
         #expect(try await !signIn(TrustRoots(pem: TestCertificate.certificate)).isEmpty)
@@ -49,7 +49,7 @@ import TidemarkTesting
     }
 
     @Test(arguments: ["", "mine", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", TestCertificate.key])
-    func `what holds no certificate is refused with its place`(text: String) throws {
+    func `a file without a certificate is refused with its path`(text: String) throws {
         let file = try scratch.write(text, to: "none.pem")
         do throws(CloudError) {
             _ = try TrustRoots(contentsOf: file)
@@ -61,7 +61,7 @@ import TidemarkTesting
         #expect(throws: CloudError.self) { try TrustRoots(contentsOf: scratch["nowhere.pem"]) }
     }
 
-    @Test func `the tool remembers the authority with the account, until the machine's are to do again`() async throws {
+    @Test func `the tool stores the authority with the account, until the machine's authorities are chosen again`() async throws {
         let tool = try Tool()
         let container = scratch["anna.tidemark"].path
         let input = try scratch.write(Self.password + "\n", to: "password")
@@ -80,7 +80,7 @@ import TidemarkTesting
         #expect(distrusted.contains("its certificate is not trusted") && distrusted.contains("--ca FILE"))
         #expect(!FileManager.default.fileExists(atPath: container))
         _ = try await signIn(["--ca", authority.path], expecting: 0)
-        // The file is not needed any more.
+        // The tool no longer needs the file.
         try FileManager.default.removeItem(at: authority)
         #expect(try await tool.run(["sync", container]).status == 0)
         _ = try await signIn([], expecting: 0)
@@ -88,7 +88,7 @@ import TidemarkTesting
         _ = try await signIn([], expecting: 0)
         _ = try await signIn(["--ca", "system"], expecting: 75)
         #expect(try await tool.run(["sync", container]).status == 0)
-        // Who synchronises would go on with the one that it began with.
+        // A running synchronisation would go on with the authority with which it began.
         let watching = try tool.start(["sync", container, "--watch", "--json"])
         #expect(await watching.line()?.contains(#""type":"setup""#) == true)
         let another = try scratch.write("Of the harbour:\n" + TestCertificate.certificate + "\n", to: "another.pem")
@@ -97,7 +97,7 @@ import TidemarkTesting
         await watching.kill()
     }
 
-    @Test func `a synchronisation that does not trust the server names the command that helps`() async throws {
+    @Test func `a synchronisation that does not trust the server names the command that mends it`() async throws {
         let tool = try Tool()
         let container = scratch["ben.tidemark"].path
         let directory = try ContainerDirectory(openingOrCreatingAt: scratch["ben.tidemark"])

@@ -3,10 +3,11 @@ import ReaderFuzz
 import TestSupport
 import Testing
 
-/// Goal: no input crashes a reader, and what a reader accepts it keeps. Method: the fuzzers' corpora, then inputs made of them by a mutator with a seed.
-/// A breach ends the process: the seed makes the same inputs again. `make prove-fuzz-swift` goes on with libFuzzer.
+/// Goal: no input crashes a reader, and a value that a reader accepts is read again unchanged. Method: the fuzzers' corpora, then
+/// inputs that a seeded mutator makes of them. A crash ends the process: the seed makes the same inputs again. `make
+/// prove-fuzz-swift` goes on with libFuzzer.
 @Suite(.serialized) struct ReaderFuzzTests {
-    /// Mutated inputs of each reader; a request takes a millisecond.
+    /// The number of mutated inputs for each reader; a request takes a millisecond.
     private static func count(_ reader: FuzzedReader) -> Int { reader == .request ? 400 : 4_000 }
 
     private static func corpus(_ reader: FuzzedReader) throws -> [[UInt8]] {
@@ -17,7 +18,7 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(30)), arguments: FuzzedReader.allCases)
-    func `a reader survives inputs of its corpus, and what a mutator makes of them`(reader: FuzzedReader) throws {
+    func `a reader survives the inputs of its corpus, and mutated ones`(reader: FuzzedReader) throws {
         let corpus = try Self.corpus(reader)
         try #require(!corpus.isEmpty)
         for input in corpus { reader.read(input) }
@@ -27,7 +28,7 @@ import Testing
         }
     }
 
-    /// Bytes that readers are sensitive to.
+    /// Bytes that have a meaning for readers.
     private static let words = [
         "null", "-1", "0", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e308", "1e-400", "0.5",
         "true", "[]", "{}", "\"\"",

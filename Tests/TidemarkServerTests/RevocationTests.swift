@@ -9,8 +9,8 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkPostgres
 
-/// Goal: what is taken back in one place counts at every server with the next request, however many requests share a look-up. Method: two built
-/// servers over one database, with a flood of requests; sessions and accounts change past both.
+/// Goal: a revocation in one place counts at every server from the next request on, however many requests share a look-up.
+/// Method: two built servers over one database, with a flood of requests; sessions and accounts change past both.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct RevocationTests {
     private static let container = "iCloud.org.example.journal"
@@ -35,9 +35,7 @@ struct RevocationTests {
         return Answer(status: Int(answer.status.code), isFound: text.contains("NOT_FOUND"))
     }
 
-    @Test func `a suspended account and an ended session are refused at once, at all servers, in the middle of a flood`()
-        async throws
-    {
+    @Test func `a suspended account and an ended session are refused at once by all servers, even during a flood`() async throws {
         let scratch = try Scratch()
         let address = try PostgresServer.shared().address(try PostgresServer.shared().makeDatabase())
         try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)
@@ -93,7 +91,7 @@ struct RevocationTests {
                     account: anna.id, container: Self.container, environment: .development, kind: .device)
             }
             try await accounts.remove(anna)
-            // The session is there, and nobody has it: AUTHENTICATION_REQUIRED.
+            // The session exists, but its account was removed: AUTHENTICATION_REQUIRED.
             for port in ports { #expect(try await Self.lookUp(at: port, with: token.text).status == 421) }
             flood.isDone.withLock { $0 = true }
             try await group.waitForAll()

@@ -5,11 +5,12 @@ import TidemarkCloud
 import TidemarkHTTP
 import TidemarkModel
 
-/// Goal: nothing that is made after somebody was removed from a share reaches them, whatever they are in the middle of.
+/// Goal: no record that is made after the removal of a participant reaches that participant, whatever requests are under way.
 ///
-/// Method: an owner removes a participant and invites them again, over and over. In between the owner saves odd numbers, with contents of their own;
-/// before the next invitation an even one. The participant's devices never stop: they look up, query, fetch changes with the tokens that they
-/// have, download the contents whose digests they know, and wait for notifications. None of them ever gets something odd.
+/// Method: an owner removes a participant and invites them again, over and over. While the participant is removed, the owner
+/// saves odd numbers, with contents of their own; before the next invitation an even one. The participant's devices never stop:
+/// they look up, query, fetch changes with the tokens that they have, download the contents whose digests they know, and wait for
+/// notifications. No device ever gets an odd number.
 @Suite(.timeLimit(.minutes(30))) struct RevokedReaderTests {
     private enum Way: CaseIterable, Sendable { case lookUp, query, changes, download }
 
@@ -21,7 +22,7 @@ import TidemarkModel
         var strange: [String] = []
     }
 
-    /// How far the owner has got.
+    /// The progress of the owner.
     private final class Progress: Sendable {
         private let state = LockedValue((newest: Int64(2), isDone: false))
         func begin(_ number: Int64) { state.withLock { $0.newest = number } }
@@ -69,7 +70,7 @@ import TidemarkModel
 
     private static func content(_ number: Int64) -> Data { Data(String(repeating: "content \(number) ", count: 500).utf8) }
 
-    @Test func `what is made after somebody was removed is in no answer to them`() async throws {
+    @Test func `a removed participant gets no record that is made after the removal`() async throws {
         let served = try await ServedCloudSubject.started()
         let place = try await Place(served, "Journal")
         var devices: [HTTPDatabase] = []
@@ -91,14 +92,14 @@ import TidemarkModel
         for found in all {
             #expect(found.numbers.allSatisfy { $0 % 2 == 0 }, "\(found)")
             #expect(found.strange == [], "\(found)")
-            // A device that never gets anything, or always, shows nothing.
+            // A device that never gets a record, or always gets one, shows nothing.
             #expect(!found.numbers.isEmpty && found.refusals > 0, "\(found)")
         }
     }
 
-    /// Lets the participant in and removes them, and saves what they may see and what not.
+    /// Lets the participant in and removes them, and saves records that they may see and records that they may not.
     private static func change(_ place: Place, _ participant: HTTPDatabase, _ progress: Progress) async throws {
-        // Who reads stops, whatever becomes of this.
+        // The readers stop even if this throws.
         defer { progress.finish() }
         var random = Randomness("removing who reads")
         for round in 0..<Int64(12) {
@@ -133,7 +134,7 @@ import TidemarkModel
         return found
     }
 
-    /// Asks once. The token of changes stays that of the last answer, also while there is none.
+    /// Makes one request. The token of changes stays that of the last answer, even after a refusal.
     private static func numbers(
         _ way: Way, _ database: HTTPDatabase, _ zone: CloudZoneID, _ token: inout CloudToken?, newest: Int64
     ) async throws(CloudError) -> Set<Int64> {
@@ -166,9 +167,9 @@ import TidemarkModel
         return numbers
     }
 
-    // Who waits
+    // Waiting for notifications
 
-    /// The names of records of which a device is told, until it is told of `done`.
+    /// The names of the records that a device is notified of, until it is notified of `done`.
     private final class Told: Sendable {
         private let names = LockedValue<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
@@ -185,7 +186,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `who waits for notifications is not told of what is made after they were removed`() async throws {
+    @Test func `a removed participant who waits for notifications is not told of later records`() async throws {
         let served = try await ServedCloudSubject.started()
         let ben = try await ProtocolClient(served, account: "ben@example.org")
         let device = try await served.cloud("ben@example.org").database(.shared)
@@ -207,13 +208,13 @@ import TidemarkModel
         let told = Told()
         let waiting = Task { try await Self.wait(at: mailbox, ben, told) }
         for round in 0..<6 {
-            // A zone for each: nobody comes back, so nothing can be told late that may be told again.
+            // Each round has a zone of its own: the participant never returns, so no late notification can be legitimate.
             let place = try await Place(served, "z\(round)")
             let id = try await place.letIn(device)
             try await subscribe(
                 ben.of("shared"), "s\(round)", #"{"zoneName":"z\#(round)","ownerRecordName":"\#(place.theirs.ownerName)"}"#)
             try await place.save("in-\(round)", 2)
-            // That the device is told at all; then it is removed at once after something was made.
+            // First the device must be notified at all; then it is removed right after a record is made.
             let isTold = try await eventually { told.all.contains("in-\(round)") }
             #expect(isTold)
             try await place.save("last-\(round)", 2)

@@ -2,14 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: who starts a server wrongly is told how it is done, in the words that were typed. Method: the tool and the server's own program, with
-/// options that can't be.
+/// Goal: a person who starts a server wrongly learns how to do it, in the words that were typed. Method: the tool and the
+/// server's own program, with impossible options.
 @Suite(.timeLimit(.minutes(30))) struct ServeCommandTests {
     private func ways() throws -> [(Tool, [String], String)] {
         [(try Tool(), ["serve"], "tidemark serve"), (try Tool(named: "tidemark-server"), [], "tidemark-server")]
     }
 
-    @Test func `without a directory the usage is told, and not all of the help`() async throws {
+    @Test func `without a directory the server prints the usage, not the whole help`() async throws {
         for (tool, words, name) in try ways() {
             let result = try await tool.run(words)
             #expect(result.status == 64 && result.output.isEmpty)
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `the help names what was typed`() async throws {
+    @Test func `the help names the program as it was typed`() async throws {
         for (tool, words, name) in try ways() {
             let result = try await tool.run(words + ["--help"])
             #expect(result.status == 0)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `limits that no body could meet are refused, and each can be raised alone`() async throws {
+    @Test func `contradictory limits are refused, and each limit can be raised alone`() async throws {
         let tool = try Tool(named: "tidemark-server")
         let place = ["--data", try Scratch()["none"].path]
         let wrong: [([String], String)] = [
@@ -50,13 +50,13 @@ import Testing
             ["--body-size", "500000000"], ["--bodies-size", "20000000"], ["--bodies-size", "1000000000"],
             ["--bodies-size-of-address", "900000000"], ["--connections", "1"], ["--connections-of-address", "0"],
         ] {
-            // What is missing is the cloud.
+            // Only the cloud is missing.
             let result = try await tool.run(place + options)
             #expect(result.status == 66, "\(options): \(result.errors)")
         }
     }
 
-    @Test func `a way to read assets that can't be is refused, in arguments and in the environment`() async throws {
+    @Test func `an impossible way to read assets is refused, in arguments and in the environment`() async throws {
         let tool = try Tool(named: "tidemark-server")
         let bucket = ["--database", "postgresql://tidemark@127.0.0.1:1/x", "--assets", "s3://journal"]
         let (signed, secure) = (["--asset-reads", "signed"], ["--public-url", "https://cloud.example.org"])
@@ -74,13 +74,13 @@ import Testing
         }
         let variable = try await tool.run(["--data", "/x"], environment: ["TIDEMARK_ASSET_READS": "direct"])
         #expect(variable.status == 64 && variable.errors.contains("TIDEMARK_ASSET_READS is wrong:"), "\(variable.errors)")
-        // What is missing is the database.
+        // Only the database is missing.
         let endpoints = ["--s3-endpoint", "http://10.0.0.5:8333", "--s3-public-endpoint", "https://s3.example.org"]
         let right = try await tool.run(bucket + signed + secure + endpoints)
         #expect(right.status == 69 && right.errors.contains("127.0.0.1:1"), "\(right.errors)")
     }
 
-    @Test func `a file is no directory of a cloud`() async throws {
+    @Test func `a file is refused as the directory of a cloud`() async throws {
         let scratch = try Scratch()
         let file = try scratch.write("mine", to: "file")
         let result = try await Tool().run(["serve", "--data", file.path])
@@ -90,7 +90,7 @@ import Testing
         #expect(none.status == 66 && none.errors.contains("tidemark admin container add NAME"))
     }
 
-    @Test func `options stand in a file and in the environment, and the command line goes before both`() async throws {
+    @Test func `options can be set in a file and in the environment, and the command line overrides both`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
         let file = try scratch.write(
             """
@@ -100,7 +100,7 @@ import Testing
               log-level =  error
             trust-proxy = yes
             """, to: "server.conf")
-        /// The directory that the server has looked for.
+        /// The directory that the server's message names.
         func directory(_ options: [String], _ environment: [String: String] = [:]) async throws -> String {
             let result = try await tool.run(options, environment: environment)
             #expect(result.status == 66, "\(result.errors)")
@@ -115,7 +115,7 @@ import Testing
         #expect(try await directory(["--data=\(scratch["given"].path)"], variable) == "given")
     }
 
-    @Test func `a wrong option in a file or in the environment is told with its place`() async throws {
+    @Test func `a wrong option in a file or in the environment is named with its place`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
         let wrong: [(String, String)] = [
             ("data = /x\nprot = 8080", "server.conf, line 2: there is no option 'prot' here"),
@@ -144,7 +144,7 @@ import Testing
         #expect(bytes.status == 66 && bytes.errors.contains("its bytes are not UTF-8"), "\(bytes.errors)")
     }
 
-    @Test func `options of an identity provider that can't be are told, and its secret comes from no argument`() async throws {
+    @Test func `impossible options of an identity provider are named, and its secret can't be an argument`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
         let place = ["--data", scratch["none"].path, "--public-url", "https://cloud.example.org"]
         let provider = ["--identity-provider", "https://id.example.org", "--identity-client-id", "tidemark"]
@@ -164,7 +164,7 @@ import Testing
             (place + provider + ["--identity-ca", secret.path], 64, "no certificate in PEM"),
             (place + provider + ["--identity-name", ""], 64, "1 to 100 bytes"),
             (place + provider + ["--identity-client-secret", "geheim"], 64, "--identity-client-secret"),
-            // What is missing is the cloud.
+            // Only the cloud is missing.
             (place + provider + ["--identity-client-secret-file", secret.path, "--identity-sign-up"], 66, "has no cloud"),
         ]
         for (options, status, reason) in wrong {

@@ -8,7 +8,7 @@ import TidemarkModel
 import TidemarkServer
 import TidemarkTesting
 
-/// A cloud behind HTTP: the real server, on any port that is free, and our client.
+/// A cloud behind HTTP: the real server, on any free port, and our client.
 final class ServedCloudSubject: CloudContract.Subject {
     let fixture: FaultyCloudFixture
     let access: CredentialStore
@@ -17,12 +17,12 @@ final class ServedCloudSubject: CloudContract.Subject {
 
     var address: ServerAddress { server.address }
 
-    /// - Parameter apiToken: One of the container in development.
+    /// - Parameter apiToken: An API token of the container in development.
     init(_ fixture: FaultyCloudFixture, _ access: CredentialStore, _ server: ListeningServer, _ apiToken: String) {
         (self.fixture, self.access, self.server, self.apiToken) = (fixture, access, server, apiToken)
     }
 
-    /// Adds the container of the checks to what is served, and returns an API token of it.
+    /// Adds the container of the checks to the served ones, and returns an API token of it.
     static func apiToken(_ access: CredentialStore) async throws -> String {
         try await access.addContainer(FaultyCloudFixture.container)
         return try await access.addAPIToken(
@@ -43,7 +43,7 @@ final class ServedCloudSubject: CloudContract.Subject {
         return ServedCloudSubject(fixture, access, server, token)
     }
 
-    /// The cloud as an account sees it that has signed in.
+    /// The cloud for an account that has signed in.
     func cloud(_ account: String?, environment: StoreEnvironment = .development) async throws -> HTTPCloud {
         let store = SessionMemory()
         let cloud = HTTPCloud(

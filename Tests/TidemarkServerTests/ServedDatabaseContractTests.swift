@@ -9,8 +9,8 @@ import TidemarkTesting
 
 @testable import TidemarkServer
 
-/// A cloud in PostgreSQL behind HTTP: the real server over a database of its own, and our client. Another opening of the database administers
-/// it, as a second server or `tidemark admin` would.
+/// A cloud in PostgreSQL behind HTTP: the real server over a database of its own, and our client. Another opening of the database
+/// is used for administration, as a second server or `tidemark admin` would.
 private struct ServedDatabase {
     let subject: ServedCloudSubject
     private let server: ListeningServer
@@ -19,7 +19,8 @@ private struct ServedDatabase {
     private let postgres: PostgresServer
     private let name: String
 
-    /// A database with all tables and without rows. Making the tables takes longer than a check, and copying them does not.
+    /// A database with all tables and without rows, to be copied: making the tables takes longer than a check, copying them does
+    /// not.
     private static let template = Task<String, any Error> {
         let postgres = try PostgresServer.shared()
         let name = try postgres.makeDatabase()

@@ -9,8 +9,8 @@ import TidemarkIdentity
 import TidemarkModel
 import TidemarkPostgres
 
-/// A cloud that the built server serves, in a process of its own, and machines: folders that know nothing of each other, nor of the cloud but
-/// where it is served. What is done on them the tool does, in processes.
+/// A cloud that the built server serves in a process of its own, and machines: folders that share nothing and know only the
+/// server's address. The tool runs on them, in processes.
 final class ServedMachines: Sendable {
     static let password = "kurz vor Tromsø"
     private static let container = "iCloud.org.example.journal"
@@ -48,7 +48,7 @@ final class ServedMachines: Sendable {
         servers.withLock { $0.append(server) }
     }
 
-    /// - Parameter people: Who has an account: `ben` is Ben Berg, ben@example.org.
+    /// - Parameter people: The people with accounts: `ben` is Ben Berg, ben@example.org.
     static func started(people: [String]) async throws -> ServedMachines {
         let (scratch, tool) = (try Scratch(), try Tool())
         let input = try scratch.write(password + "\n", to: "password")
@@ -67,7 +67,7 @@ final class ServedMachines: Sendable {
 
     /// Several servers, each a process, over one database.
     ///
-    /// - Parameter bucket: Has the contents of assets, in a folder of its own; by default they are in a directory that the servers share.
+    /// - Parameter bucket: The bucket for the contents of assets; by default they are in a directory that the servers share.
     static func started(
         people: [String], servers count: Int, over postgres: PostgresServer, _ bucket: SeaweedServer? = nil
     ) async throws -> ServedMachines {
@@ -119,14 +119,14 @@ final class ServedMachines: Sendable {
         return Int(text.trimmingCharacters(in: .whitespacesAndNewlines))
     }
 
-    /// The journal of a machine.
+    /// The container of a machine.
     func path(_ machine: String) -> String { scratch["\(machine)/Journal.tidemark"].path }
 
-    /// A file of a machine, and the folders on its way.
+    /// A file of a machine; makes the folders of its path.
     @discardableResult
     func write(_ data: Data, to path: String) throws -> URL { try scratch.write(data, to: path) }
 
-    /// - Parameter status: How it is to end; `nil` for anyhow.
+    /// - Parameter status: The expected exit code; `nil` for any.
     @discardableResult
     func run(_ words: String..., status: Int32? = 0, input: URL? = nil, in folder: URL? = nil) async throws -> Tool.Result {
         let result = try await tool.run(words, input: input, in: folder)
@@ -135,7 +135,7 @@ final class ServedMachines: Sendable {
         return result
     }
 
-    /// A link of one server as a link of another.
+    /// A server's link, as another server's link.
     func link(_ link: String, from server: Int, to other: Int) -> String {
         link.replacing(urls[server], with: urls[other])
     }
@@ -147,14 +147,14 @@ final class ServedMachines: Sendable {
             Self.container, "--password-stdin", input: scratch["password"])
     }
 
-    /// What who runs the server does with an account.
+    /// Changes an account as the operator of the server.
     func administer(_ person: String, _ option: String, _ value: String) async throws {
         try await run("admin", "account", "set", "\(person)@example.org", option, value, "--data", scratch["cloud"].path)
     }
 
-    /// Runs a command of who runs the servers, where the cloud is.
+    /// Runs a command of the operator, where the cloud is.
     ///
-    /// - Parameter environment: What differs from what the servers have.
+    /// - Parameter environment: Variables that differ from those of the servers.
     func runAdmin(_ words: String..., environment: [String: String] = [:]) async throws -> Tool.Result {
         try await tool.run(["admin"] + words + place, environment: self.environment.merging(environment) { $1 })
     }
@@ -187,12 +187,12 @@ final class ServedMachines: Sendable {
         for machine in machines { try await run("sync", path(machine)) }
     }
 
-    /// All records of a store by name, whatever the field of the name is called.
+    /// All records of a store by name, whichever field has the name.
     func records(_ machine: String, _ scope: String = "private") async throws -> [String: [String: String]] {
         let list = try await tool.run([
             "records", "list", path(machine), "--type", "Destination", "--scope", scope, "--json", "--limit", "10000",
         ])
-        // A store into which nothing has come knows no types.
+        // A store without fetched records knows no types.
         guard list.status == 0 else { return [:] }
         let all = try JSONSerialization.jsonObject(with: Data(list.output.utf8)) as? [[String: Any]] ?? []
         return all.reduce(into: [:]) { records, record in
@@ -221,7 +221,7 @@ final class ServedMachines: Sendable {
         }
     }
 
-    /// Nothing waits on a machine, and nothing is damaged.
+    /// Checks that a machine has no pending changes and no damage.
     func checkAtRest(_ machines: String...) async throws {
         for machine in machines {
             #expect(try await run("status", path(machine), "--json").json()["pending"] as? Int == 0)

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: two machines have nothing in common but a server, and what sync and sharing promise holds. Method: the built server and the built
-/// tool, as processes; each machine a folder with containers of its own.
+/// Goal: sync and sharing keep their promises for two machines that share only a server. Method: the built server and the built
+/// tool, as processes; each machine is a folder with containers of its own.
 @Suite(.timeLimit(.minutes(30))) struct ServedMachinesTests {
     @Test func `500 records and their pictures arrive, edits go both ways, and a conflict is resolved`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
@@ -38,13 +38,13 @@ import Testing
         try await place.checkAtRest("laptop", "phone")
     }
 
-    /// The switches of an account, and the codes that say that nothing is synchronised; a sync tells the first.
+    /// The switches of an account, and the codes that say that nothing is synchronised; a sync prints the first code.
     private static let states: [(drive: String, app: String, codes: [Int])] = [
         ("on", "on", []), ("on", "off", [134_400]), ("off", "on", []), ("off", "off", [134_405, 134_400]),
     ]
 
-    @Test func `an account that is switched off or away sends nothing, says so, and what waits goes out afterwards`() async throws
-    {
+    @Test
+    func `an account that is switched off or away sends nothing and says so, and sends its changes afterwards`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
         try await place.signIn("phone", as: "anna")
@@ -76,11 +76,11 @@ import Testing
         try await place.checkAtRest("laptop", "phone")
     }
 
-    @Test func `what the server refuses stays here, is told with its reason, and goes when it may`() async throws {
+    @Test func `a refused change stays here, is shown with its reason, and is sent once it is permitted`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
         let laptop = place.path("laptop")
-        // More bytes than a record may have; another one goes.
+        // This record exceeds the size limit; the other one is sent.
         try await place.importRecord("laptop", "large", ["caption": String(repeating: "x", count: 2_000_000)])
         try await place.importRecord("laptop", "senja", ["caption": "Senja"])
         #expect(try await place.run("sync", laptop, status: 75).errors.contains("1 change could not be sent"))
@@ -91,7 +91,7 @@ import Testing
         try await place.run("records", "set", laptop, "large", "caption=small", "--type", "Destination")
         try await place.sync("laptop")
 
-        // The account is full, and then it is not.
+        // The account is full, and later it is not.
         try await place.administer("anna", "--quota", "1")
         try await place.run(
             "records", "set", laptop, "senja", "caption=\(String(repeating: "s", count: 1_000))", "--type", "Destination")
@@ -105,7 +105,7 @@ import Testing
         try await place.checkAtRest("laptop", "phone")
     }
 
-    @Test func `what waits when an account signs out is set aside, no other gets it, and it comes back`() async throws {
+    @Test func `pending changes of an account that signs out are set aside, hidden from others, and restored`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         try await place.signIn("laptop", as: "anna")
         let laptop = place.path("laptop")
@@ -121,7 +121,7 @@ import Testing
         #expect(aside["records"] as? Int == 1 && aside["pending"] as? Int == 1)
         let id = try #require(aside["identifier"] as? String)
 
-        // Somebody else signs in on the machine, and has another one.
+        // Another account signs in on the machine, and gets another session.
         try await place.signIn("laptop", as: "ben")
         try await place.signIn("other", as: "ben")
         try await place.sync("laptop")
@@ -145,7 +145,7 @@ import Testing
         try await place.checkAtRest("laptop", "phone", "other")
     }
 
-    @Test func `what is shared is edited by both, and what comes too late is refused, taken back and kept`() async throws {
+    @Test func `both people edit a shared record, and an edit that comes too late is refused, reverted and kept`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         for (machine, person) in [("laptop", "anna"), ("other", "ben")] { try await place.signIn(machine, as: person) }
         let (laptop, other) = (place.path("laptop"), place.path("other"))
@@ -153,7 +153,7 @@ import Testing
             let invited = try await place.run("share", "invite", laptop, "r0", "ben@example.org", "--read-write", "--json").json()
             return try #require((invited["links"] as? [[String: Any]])?.first?["link"] as? String)
         }
-        /// Both have the record with that caption, and the owner the other one, too.
+        /// Both machines have the record with that caption, and the owner has the other record, too.
         func expectShared(_ caption: String) async throws {
             let own = try await place.records("laptop")
             #expect(Set(own.keys) == ["r0", "r1"] && own["r0"]?["caption"] == caption)
@@ -171,7 +171,7 @@ import Testing
         try await place.sync("other", "laptop")
         try await expectShared("of Ben")
 
-        // Less is permitted while something waits.
+        // The permission is reduced while a change is pending.
         try await place.run("records", "set", other, "r0", "caption=too late")
         try await place.run("share", "set", laptop, "r0", "ben@example.org", "--permission", "read-only")
         try await place.sync("other", "laptop")
@@ -183,7 +183,7 @@ import Testing
         #expect(denied.errors.contains("the permission is Read-Only"))
         try await place.run("refused", other, "--discard", try #require(late["identifier"] as? String))
 
-        // More again, and then nothing.
+        // The permission to write is given again, and then the participant is removed.
         try await place.run("share", "set", laptop, "r0", "ben@example.org", "--permission", "read-write")
         try await place.sync("other")
         try await place.run("records", "set", other, "r0", "caption=in time")
@@ -197,7 +197,7 @@ import Testing
         #expect(try await place.refused("other").map { $0["record"] as? String } == ["r0"])
         try await place.run("share", "accept", other, first, status: 66)
 
-        // Invited anew, until the owner shares it no more.
+        // The participant is invited again, until the owner stops sharing.
         try await place.run("share", "accept", other, try await invite())
         try await expectShared("in time")
         try await place.run("share", "stop", laptop, "r0")
@@ -208,7 +208,7 @@ import Testing
         try await place.checkAtRest("laptop", "other")
     }
 
-    @Test func `a link of a server is followed by the container that is signed in there, and else says how to sign in`()
+    @Test func `the container that is signed in at a server accepts its link; otherwise the tool says how to sign in`()
         async throws
     {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
@@ -221,11 +221,11 @@ import Testing
         #expect(
             link.wholeMatch(of: /http:\/\/127\.0\.0\.1:\d+\/share\/iCloud\.org\.example\.journal\/development\/[\w-]{32}/) != nil)
         let folder = try place.write(Data(), to: "phone/.keep").deletingLastPathComponent()
-        // There is no terminal to ask on.
+        // There is no terminal for a question.
         let nowhere = try await place.run("share", "accept", link, status: 64, in: folder)
         #expect(nowhere.errors.contains("account sign-in Shared.tidemark --server http://127.0.0.1"), "\(nowhere.errors)")
         #expect(nowhere.errors.contains("--container iCloud.org.example.journal --email ADDRESS"))
-        // One that is signed in elsewhere is not meant.
+        // A container that is signed in at another server is not chosen.
         try await place.run(
             "account", "sign-in", "Elsewhere.tidemark", "--cloud", "cloud", "--email", "ben@example.org", "--create", in: folder)
         try await place.run("share", "accept", link, status: 64, in: folder)
@@ -235,7 +235,7 @@ import Testing
         #expect(try await place.records("phone", "shared")["r0"]?["caption"] == "Place 0")
     }
 
-    @Test func `a link alone signs a new container in, where somebody names the account and the password`() async throws {
+    @Test func `a link alone signs a new container in, given the account and the password`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         try await place.signIn("laptop", as: "anna")
         try await place.importRecords("laptop", count: 1, pictureEvery: 1)
@@ -258,14 +258,14 @@ import Testing
         try await place.run("share", "accept", link, "--device-name", "", status: 64, in: folder)
         let records = try await place.run("records", "Shared.tidemark", "--type", "Destination", "--json", in: folder)
         #expect(records.output.contains("Place 0"), "\(records.output)")
-        // Over a connection that others can read nobody is asked for a password.
+        // Over an unencrypted connection the tool asks for no password.
         let open = try await place.run(
             "share", "accept", "http://sync.example.org/share/journal/development/AbC", "--email", "ben@example.org",
             "--password-stdin", status: 64, input: place.scratch["password"], in: folder)
         #expect(open.errors.contains("is not encrypted") && open.errors.contains("--insecure-http"), "\(open.errors)")
     }
 
-    @Test func `a server that is asked for JSON says where it can be reached`() async throws {
+    @Test func `a server with JSON output prints its address`() async throws {
         let scratch = try Scratch()
         let cloud = scratch["cloud"].path
         #expect(try await Tool().run(["admin", "container", "add", "journal", "--data", cloud]).status == 0)

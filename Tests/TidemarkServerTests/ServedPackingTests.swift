@@ -4,7 +4,7 @@ import TidemarkCloud
 import TidemarkHTTP
 import TidemarkTesting
 
-/// Goal: a server reads the bodies that the client packs. Method: the client and a server in this process, over a socket.
+/// Goal: a server reads the bodies that the client compresses. Method: the client and a server in this process, over a socket.
 @Suite(.timeLimit(.minutes(30))) struct ServedPackingTests {
     private static let zone = CloudZoneID("Journal")
 

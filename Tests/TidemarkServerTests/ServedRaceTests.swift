@@ -5,28 +5,28 @@ import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkModel
 
-/// Goal: over HTTP, too, a change of somebody's permission counts for every commit after it and for none before.
+/// Goal: over HTTP, too, a change of a permission applies to every commit after it and to none before.
 ///
-/// Method: an owner changes what a participant may do while two devices of the participant write, each with a session and connections of its
-/// own. The numbers of the changes, which the cloud knows of its tags, tell in which order they were committed. Each write that was done was
-/// permitted by the last change before it, and is there unless a later one was; each that was refused met a state that refuses it, among those
-/// that there were while it was under way.
+/// Method: an owner changes what a participant may do while two devices of the participant write, each with a session and
+/// connections of its own. The change numbers that the cloud reads from its tags give the order of the commits. Each successful
+/// write was permitted by the last change before it, and is stored unless a later one replaced it; each refused write met a state
+/// that refuses it, among the states that held while it ran.
 @Suite(.timeLimit(.minutes(30))) struct ServedRaceTests {
     private enum Access { case out, reads, writes }
 
-    /// What was tried, and what there was while it was.
+    /// An attempt, and the changes of permissions during it.
     private struct Attempt: Sendable {
         let name: String
         let value: Int64
-        /// The changes that were over when it began, and those that had begun when it was over.
+        /// How many changes had ended when the attempt began, and how many had begun when it ended.
         let over: Int
         let begun: Int
-        /// The number of its commit; `nil` where it was refused.
+        /// The number of its commit; `nil` if it was refused.
         let change: Int64?
         let error: CloudError?
     }
 
-    /// How far the owner has got.
+    /// The progress of the owner.
     private final class Progress: Sendable {
         private let counts = LockedValue((begun: 0, over: 0, isDone: false))
         func begin() { counts.withLock { $0.begun += 1 } }
@@ -37,7 +37,7 @@ import TidemarkModel
         var isDone: Bool { counts.withLock(\.isDone) }
     }
 
-    /// A share of a zone, and who takes part in it.
+    /// A share of a zone, and its participants.
     private struct Place: Sendable {
         let owner, participant: any SharingDatabase
         let zone, theirs: CloudZoneID
@@ -95,15 +95,15 @@ import TidemarkModel
             changes += numbers.count
         }
         print("\(done) writes done, \(refused) refused; \(changes) changes of permissions")
-        // A test in which nothing meets anything would show nothing.
+        // Some writes must have succeeded and some must have been refused, or the test would show nothing.
         #expect(done > 0 && refused > 0)
     }
 
-    /// What the participant may do behind each change, at first without any; and the numbers of the changes.
+    /// What the participant may do after each change, beginning before the first; and the numbers of the changes.
     private static func change(
         _ place: Place, _ steps: [Int], _ progress: Progress, _ number: @escaping @Sendable (String) -> Int64?
     ) async throws -> ([Access], [Int64]) {
-        // Whoever writes stops, whatever becomes of this.
+        // The writers stop even if this throws.
         defer { progress.finish() }
         var (accesses, numbers): ([Access], [Int64]) = ([.writes], [])
         func change(_ access: Access, _ body: () async throws -> CloudShare) async throws {
@@ -131,7 +131,7 @@ import TidemarkModel
         return (accesses, numbers)
     }
 
-    /// Writes until the owner is done, but not for ever.
+    /// Writes until the owner is done; the number of writes is limited.
     private static func write(
         _ name: String, _ database: HTTPDatabase, _ zone: CloudZoneID, _ progress: Progress,
         _ number: @escaping @Sendable (String) -> Int64?

@@ -6,10 +6,10 @@ import TidemarkEmbeddedCloud
 import TidemarkHTTP
 import TidemarkIdentity
 
-/// Goal: over HTTP, too, whoever tries what with what is shared gets what the table says, and nothing else has happened. Method: as with
-/// clouds in directories, a process for each person; of the clouds these know where they are served, and their own sessions.
+/// Goal: over HTTP, too, each person who tries an operation on a share gets the outcome of the table, and nothing else changes.
+/// Method: as with clouds in directories, a process for each person; these know the servers' addresses and their own sessions.
 @Suite(.timeLimit(.minutes(30))) struct ServedSharingTests {
-    @Test func `six processes try everything through servers, and each gets what the table says`() async throws {
+    @Test func `six processes try every operation through servers, and each gets the outcome of the table`() async throws {
         let trial = try await SharingTrial.prepared()
         let sessions = try await Self.sessions(in: trial.template)
         try trial.makeWorlds()
@@ -27,7 +27,7 @@ import TidemarkIdentity
         #expect(Set(servers.map(\.address)).count == trial.worlds.count)
     }
 
-    /// Has the cloud be served, and everybody be let in. Whoever copies the cloud lets the same tokens in.
+    /// Serves the cloud, and signs everybody in. Copies of the cloud accept the same tokens.
     private static func sessions(in world: URL) async throws -> [(person: String, user: String, token: String)] {
         let directory = world.appendingPathComponent("cloud")
         let (cloud, access) = (try EmbeddedCloud(at: directory), try CredentialStore(at: directory))

@@ -47,7 +47,7 @@ import TidemarkIdentity
         return result
     }
 
-    @Test func `devices of one person have the same, and people share, through a server`() async throws {
+    @Test func `devices of one person get the same records, and people share, through a server`() async throws {
         let records = try scratch.write(#"{"id":"senja","caption":"Senja","visits":3}"# + "\n", to: "records.jsonl")
         try await run("import", records.path, "--into", path("laptop"), "--type", "Destination", "--id", "id", "--plain-ids")
         try await signIn("laptop")
@@ -68,7 +68,7 @@ import TidemarkIdentity
         #expect(try await run("account", "status", path("ben"), "--json").json()["canSynchronize"] as? Bool == true)
     }
 
-    @Test func `a wrong password leaves nothing, and a right one a session for its owner only`() async throws {
+    @Test func `a wrong password leaves no file, and a right one leaves a session that only its owner can read`() async throws {
         let refused = try await signIn("anna", password: "wrong password", status: 77)
         #expect(!refused.errors.contains("wrong password"))
         #expect(!FileManager.default.fileExists(atPath: path("anna")))
@@ -76,14 +76,14 @@ import TidemarkIdentity
         let file = path("anna") + "/cloud-session"
         let mode = try FileManager.default.attributesOfItem(atPath: file)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
-        // One that was there before stays when somebody else can't sign in.
+        // The session that was there before stays if another account fails to sign in.
         let before = try Data(contentsOf: URL(fileURLWithPath: file))
         try await signIn("anna", as: "ben@example.org", password: "wrong password", status: 77)
         #expect(try Data(contentsOf: URL(fileURLWithPath: file)) == before)
         #expect(try await run("account", "status", path("anna"), "--json").json()["email"] as? String == "anna@example.org")
     }
 
-    @Test func `whoever runs the server sees what is signed in, since when, and from where`() async throws {
+    @Test func `an operator sees which devices are signed in, since when, and from where`() async throws {
         try await signIn("anna")
         let found = try await run("admin", "session", "list", "--data", served.fixture.directory.path, "--json").json()
         #expect(found["kind"] as? String == "device" && found["account"] as? String == "anna@example.org")
@@ -108,7 +108,7 @@ import TidemarkIdentity
             shown.append(id)
         }
         #expect(shown.count == 2 && Set(shown) == Set(listed))
-        // The next sign-in begins another session, and whoever is signed out has none.
+        // The next sign-in begins another session, and a container that is signed out has none.
         try await signIn("anna")
         let renewed = try await run("account", "status", path("anna"), "--json").json()
         let next = try #require(renewed["session"] as? String)
@@ -118,9 +118,7 @@ import TidemarkIdentity
         #expect(signedOut["isSignedIn"] as? Bool == false && signedOut["session"] == nil)
     }
 
-    @Test func `a device has the name that it is given at its sign-in, and its session is ended by that of its list`()
-        async throws
-    {
+    @Test func `a device has the name from its sign-in, and its session can be ended by its entry in the list`() async throws {
         let data = served.fixture.directory.path
         for (name, status) in [("", Int32(64)), (String(repeating: "x", count: 201), 64), ("Anna's laptop", 0)] {
             try await signIn("anna", device: name, status: status)
@@ -129,7 +127,7 @@ import TidemarkIdentity
             "account", "sign-in", path("other"), "--cloud", data, "--email", "anna@example.org", "--device-name", "x", status: 64)
         let found = try await run("admin", "session", "list", "--data", data, "--json").json()
         #expect(found["device"] as? String == "Anna's laptop")
-        // Those of pages are ended in the same way.
+        // Sessions of pages are ended in the same way.
         let anna = try #require(try await served.fixture.id("anna@example.org"))
         _ = try await served.access.signInToPages(Self.password, account: anna, device: "Browser/1.0", address: "", as: "anna")
         let lines = try await run("admin", "session", "list", "--data", data, "--json").output.split(separator: "\n")
@@ -156,19 +154,19 @@ import TidemarkIdentity
         #expect(try await device() == "Laptop")
     }
 
-    @Test func `a device of an account that was removed is told so`() async throws {
+    @Test func `a device of a removed account learns of the removal`() async throws {
         try await signIn("ben", as: "ben@example.org")
         try await run("sync", path("ben"))
         let data = served.fixture.directory.path
         try await run("admin", "account", "remove", "ben@example.org", "--with-data", "--yes", "--data", data)
         let refused = try await run("sync", path("ben"), status: 69)
         #expect(refused.errors.contains("has ended: the account of the session does not exist any more"), "\(refused.errors)")
-        // To sign in says no more than for any address.
+        // The sign-in says no more than for an unknown address.
         let unknown = try await signIn("ben", as: "ben@example.org", status: 77)
         #expect(!unknown.errors.contains("does not exist") && unknown.errors.contains("whether the account was deleted"))
     }
 
-    @Test func `a session moves with its container, is in no copy, and is not used when others can read it`() async throws {
+    @Test func `a session moves with its container, is in no copy, and is not used if others can read it`() async throws {
         try await signIn("anna")
         try await run("store", "move", path("anna"), path("moved"))
         let names = ["cloud-session", "cloud-session-device"]
@@ -189,7 +187,7 @@ import TidemarkIdentity
         try await run("sync", path("moved"))
     }
 
-    @Test func `signing out ends the session on the server, and signing in anew the one before`() async throws {
+    @Test func `signing out ends the session on the server, and signing in again ends the previous session`() async throws {
         try await signIn("anna")
         let first = try await served.access.sessions()
         #expect(first.count == 1)
@@ -200,14 +198,14 @@ import TidemarkIdentity
         try await run("account", "sign-out", path("anna"))
         #expect(try await served.access.sessions().isEmpty)
         #expect(!FileManager.default.fileExists(atPath: path("anna") + "/cloud-session"))
-        // By it the device is known when somebody signs in again.
+        // The file by which the device is known at the next sign-in stays.
         #expect(FileManager.default.fileExists(atPath: path("anna") + "/cloud-session-device"))
         try await run("sync", path("anna"), status: 69)
     }
 
-    @Test func `a server that can't be reached is told, and nothing is lost`() async throws {
+    @Test func `an unreachable server is reported, and nothing is lost`() async throws {
         try await signIn("anna")
-        // Its address is another by now.
+        // The server has another address now.
         let dead = try StubServer { _, _ in .broken }.port
         let file = scratch["anna.tidemark/cloud-session"]
         let session = try String(contentsOf: file, encoding: .utf8)
@@ -228,13 +226,13 @@ import TidemarkIdentity
             (["--cloud", "cloud", "--code-stdin"], 64), (["--cloud", "cloud", "--code-file", "code"], 64),
             (["--server", "https://a", "--code-stdin", "--code-file", "code"], 64),
         ] as [([String], Int32)])
-    func `what goes together with no server is refused`(words: [String], status: Int32) async throws {
+    func `options that do not fit a server are refused`(words: [String], status: Int32) async throws {
         let result = try await tool.run(["account", "sign-in", path("new"), "--email", "anna@example.org"] + words)
         #expect(result.status == status, "\(result.errors)")
         #expect(!FileManager.default.fileExists(atPath: path("new")))
     }
 
-    @Test func `a code is handed over in each way, and without one nothing is left behind`() async throws {
+    @Test func `a code can be given in each way, and without one the sign-in leaves no files`() async throws {
         try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
         func signIn(
             _ name: String, _ words: [String], input: String = "", environment: [String: String] = [:], status: Int32 = 0
@@ -260,7 +258,7 @@ import TidemarkIdentity
         #expect(try await served.access.sessions().isEmpty)
 
         _ = try await signIn("anna", ["--code-stdin"], input: TestFactor.code() + "\n")
-        // A session that is there needs no code.
+        // An existing session needs no code.
         try await run("sync", path("anna"))
         let file = try scratch.write(TestFactor.recovery + "\n", to: "code")
         _ = try await signIn("phone", ["--code-file", file.path])
@@ -270,7 +268,7 @@ import TidemarkIdentity
     }
 
     #if os(Linux)
-        @Test func `on a terminal the code is asked for, and again when it is wrong`() async throws {
+        @Test func `on a terminal the tool asks for the code, and again after a wrong one`() async throws {
             try await TestFactor.add(to: try #require(try await served.fixture.id("anna@example.org")), served.access)
             let terminal = try PseudoTerminal(typing: "")
             async let result = tool.run(
@@ -291,7 +289,7 @@ import TidemarkIdentity
         }
     #endif
 
-    @Test func `without a terminal the password has to be handed over`() async throws {
+    @Test func `a sign-in without a password on standard input is refused`() async throws {
         let result = try await tool.run([
             "account", "sign-in", path("new"), "--server", served.address.description, "--email", "anna@example.org",
             "--password-stdin",

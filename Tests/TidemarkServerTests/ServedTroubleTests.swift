@@ -6,8 +6,8 @@ import TidemarkHTTP
 import TidemarkIdentity
 import TidemarkModel
 
-/// Goal: what goes wrong with a server is told at once, by its place, with what helps, and with the right exit code. Method: the tool as a
-/// process, a server of the test's own, and addresses where there is none.
+/// Goal: a problem with a server is reported at once, with its address, the remedy and the right exit code. Method: the tool as a
+/// process, a server of the test's own, and addresses without a server.
 @Suite(.timeLimit(.minutes(30))) struct ServedTroubleTests {
     private let scratch: Scratch
     private let served: ServedCloudSubject
@@ -45,8 +45,8 @@ import TidemarkModel
         return result
     }
 
-    @Test func `a server that is away is tried again, which is told where progress is, and the exit code is 75`() async throws {
-        // Nobody else gets it when the stub has gone.
+    @Test func `the tool tries an unreachable server again, says so beside the progress, and exits with 75`() async throws {
+        // No other socket gets the port when the stub has gone.
         let port = try ReservedPort()
         var stub: StubServer? = try StubServer(at: port) { request, _ in
             request.line.hasSuffix("/session")
@@ -59,7 +59,7 @@ import TidemarkModel
             ["account", "sign-in", container, "--server", address, "--email", "anna@example.org", "--password-stdin"],
             input: input)
         #expect(signedIn.status == 0, "\(signedIn.errors)")
-        // It ends when nobody has it any more, a moment after the last connection.
+        // The stub ends with its last reference, a moment after the last connection.
         let isGone = { [weak stub] in stub == nil }
         stub = nil
         while !isGone() { await Task.yield() }
@@ -74,7 +74,7 @@ import TidemarkModel
         withExtendedLifetime(port) {}
     }
 
-    @Test func `who has signed out, or whose session has ended, is told so with 69, and has no identity`() async throws {
+    @Test func `a container without a session says so, exits with 69, and has no identity`() async throws {
         try await signIn()
         for session in try await served.access.sessions() { try await served.access.endSession(id: session.id) }
         let refused = try await run("sync", container, status: 69)
@@ -87,7 +87,7 @@ import TidemarkModel
         #expect(!out.output.contains(" 0 "))
     }
 
-    @Test func `a container that is not served any more is told as such, and not as a session that has ended`() async throws {
+    @Test func `a container that is no longer served is reported as that, not as an ended session`() async throws {
         try await signIn()
         try await served.access.removeContainer(FaultyCloudFixture.container)
         let refused = try await run("sync", container, status: 69)
@@ -98,7 +98,7 @@ import TidemarkModel
         #expect(!again.errors.contains("check the address and the password"))
     }
 
-    @Test func `somebody signs in again beside who synchronises, and nobody else does`() async throws {
+    @Test func `the account of a container can sign in again during a synchronisation, and another account can't`() async throws {
         let records = try scratch.write(#"{"id":"reine","caption":"Reine"}"# + "\n", to: "records.jsonl")
         try await run("import", records.path, "--into", container, "--type", "Destination", "--id", "id", "--plain-ids")
         try await signIn()
@@ -112,7 +112,7 @@ import TidemarkModel
         let other = try await signIn(as: "ben@example.org", status: 75)
         #expect(other.errors.contains("another process synchronises"))
         #expect(try await served.access.sessions().count == 1)
-        // Whoever goes on has the new session: what is saved here goes out.
+        // The running synchronisation has the new session: it sends what is saved here.
         try await run("records", "set", container, "senja", "--type", "Destination", "caption=Senja")
         var lines: [String] = []
         while let line = await watching.line() {
@@ -123,7 +123,7 @@ import TidemarkModel
         _ = await watching.kill()
     }
 
-    @Test func `another cloud keeps the container's name, and says so`() async throws {
+    @Test func `a sign-in at another cloud keeps the container's name, and says so`() async throws {
         try await run(
             "account", "sign-in", container, "--cloud", scratch["cloud"].path, "--email", "anna@example.org", "--create")
         let kept = try await signIn([], status: 77)
@@ -131,7 +131,7 @@ import TidemarkModel
         #expect(try await !signIn().errors.contains("note: the container"))
     }
 
-    @Test func `a server's address is no link to a share`() async throws {
+    @Test func `a server's address is refused as a link to a share`() async throws {
         try await signIn()
         for words in [["accept", container, "https://sync.example.org"], ["decline", container, "\(served.address)/"]] {
             let result = try await tool.run(["share"] + words)
@@ -140,7 +140,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `too many attempts say how long to wait`() async throws {
+    @Test func `after too many attempts the tool says how long to wait`() async throws {
         let stub = try StubServer { _, _ in
             .json(
                 #"{"serverErrorCode":"THROTTLED","reason":"too many attempts to sign in","retryAfter":42}"#,

@@ -35,7 +35,7 @@ struct SeveralServersTests {
         }
         #expect(try Set(files.map { try Data(contentsOf: folder.appendingPathComponent($0)) }) == pictures)
 
-        // A bucket that refuses a command is no bucket without the contents.
+        // A bucket that refuses a command is reported, not treated as one without contents.
         let wrong = ["AWS_SECRET_ACCESS_KEY": "wrong"]
         let refused = try await place.runAdmin("verify", environment: wrong)
         #expect(refused.status == 75 && refused.errors.contains("refuses the keys"), "\(refused.status) \(refused.errors)")
@@ -44,7 +44,7 @@ struct SeveralServersTests {
         let unexported = try await place.runAdmin(
             "account", "export", "anna@example.org", "--to", half.path, environment: wrong)
         #expect(unexported.status == 75 && unexported.errors.contains("refuses the keys"), "\(unexported.errors)")
-        // A part of it could be taken for all.
+        // A partial file could be taken for the whole.
         #expect(!FileManager.default.fileExists(atPath: half.path))
     }
 
@@ -79,7 +79,7 @@ struct SeveralServersTests {
         #expect(try await place.records("tablet", "shared").keys.sorted() == ["r3"])
     }
 
-    @Test func `a server whose database or assets can't be used says which and ends`() async throws {
+    @Test func `a server names the database or assets that it can't use, and ends`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool(named: "tidemark-server"))
         let postgres = try PostgresServer.shared()
         let (address, occupied) = (postgres.address(try postgres.makeDatabase()), try postgres.makeDatabase())
@@ -112,16 +112,14 @@ struct SeveralServersTests {
             #expect(!result.errors.contains("secret") && !result.errors.contains("SQLSTATE"))
             #expect(!result.errors.contains("Is the server running"))
         }
-        // The variable that is there is not the wrong one.
+        // The message does not blame the variable that is set.
         let half = try await tool.run(["--port", "0"], environment: ["TIDEMARK_DATABASE": address])
         #expect(
             half.status == 64 && half.errors.contains("--assets is missing") && !half.errors.contains("is wrong"),
             "\(half.errors)")
     }
 
-    @Test func `a server does not start over a database of a newer version, or one that takes no writes, and says which`()
-        async throws
-    {
+    @Test func `a server does not start over a newer or read-only database, and says which it is`() async throws {
         let (scratch, tool, postgres) = (try Scratch(), try Tool(named: "tidemark-server"), try PostgresServer.shared())
         let refused: [(change: (String) -> String, reason: String)] = [
             (
@@ -145,7 +143,7 @@ struct SeveralServersTests {
     }
 
     @Test(.enabled(if: SeaweedServer.isInstalled, "\(SeaweedServer.whyNot)"))
-    func `a server does not start with a bucket that is not there, or refuses its keys, and says which`() async throws {
+    func `a server does not start with a missing bucket, or wrong keys, and says which it is`() async throws {
         let (tool, bucket) = (try Tool(named: "tidemark-server"), try await SeaweedServer.started())
         let address = try PostgresServer.shared().address(try PostgresServer.shared().makeDatabase())
         let wrong: [(bucket: String, secret: String, reason: String)] = [
@@ -161,7 +159,7 @@ struct SeveralServersTests {
     }
 
     @Test(.enabled(if: PgBouncer.isInstalled, "\(PgBouncer.whyNot)"))
-    func `commands that administer pass a pooler without another address`() async throws {
+    func `commands of administration work through a pooler with the same address`() async throws {
         let (scratch, postgres, tool) = (try Scratch(), try PostgresServer.shared(), try Tool())
         let database = try postgres.makeDatabase()
         let bouncer = try PgBouncer(before: postgres, connections: 2)
@@ -180,12 +178,12 @@ struct SeveralServersTests {
         }
     }
 
-    @Test func `a server starts without its bucket, which is warned of, and serves records`() async throws {
+    @Test func `a server starts without its bucket, with a warning, and serves records`() async throws {
         let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
         let (address, port) = (postgres.address(try postgres.makeDatabase()), scratch["port"])
         let bucket = ["--database", address, "--assets", "s3://journal", "--s3-endpoint", "http://127.0.0.1:1"]
         let keys = ["AWS_ACCESS_KEY_ID": "AKTEST", "AWS_SECRET_ACCESS_KEY": "secret"]
-        // Accounts are administered without it, too, and without its keys.
+        // Accounts can be administered without the bucket and without its keys.
         let tool = try Tool()
         #expect(try await tool.run(["admin", "container", "add", "journal"] + bucket).status == 0)
         #expect(try await tool.run(["admin", "account", "add", "anna@example.org", "--no-password"] + bucket).status == 0)
@@ -204,7 +202,7 @@ struct SeveralServersTests {
         #expect(await server.terminate() == 0)
     }
 
-    @Test func `a server tells what it can't reach, counts its connections, and leaves no folder behind`() async throws {
+    @Test func `a server reports what it can't reach, counts its connections, and leaves no folder behind`() async throws {
         let postgres = try PostgresServer()
         defer { postgres.stop() }
         let (scratch, name) = (try Scratch(), try postgres.makeDatabase())
@@ -238,9 +236,9 @@ struct SeveralServersTests {
         let marker = try Data(contentsOf: assets.appendingPathComponent(".tidemark-assets"))
         try FileManager.default.removeItem(at: assets)
         try await becomes("the place of the assets can't be reached or used")
-        // Records go on.
+        // Records are still served.
         #expect(try await text("/ready?without=assets") == "ready\n")
-        // An empty directory in its place is not the database's, until it has the file that ties both.
+        // An empty directory in the same place does not belong to the database until it has the identifying file.
         try FileManager.default.createDirectory(at: assets, withIntermediateDirectories: true)
         try await Task.sleep(for: .seconds(2))
         try await becomes("the place of the assets can't be reached or used")

@@ -8,9 +8,9 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: who signs in beside a process that synchronises mends what that process waits for, and changes nothing that it would not see; and
-/// what is no cloud's answer ends every command alike. Method: the tool as a process, what synchronises in the test's own, and servers that
-/// answer what the test wants.
+/// Goal: a sign-in beside a process that synchronises mends what that process waits for, and changes nothing behind its back; an
+/// answer that is not from a cloud ends every command in the same way. Method: the tool as a process, a synchronisation in the
+/// test's own, and servers that answer what the test wants.
 @Suite(.timeLimit(.minutes(30))) struct SignInBesideTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -34,7 +34,8 @@ import TidemarkSync
         return result
     }
 
-    @Test func `who signs in anew begins with what is here, though the cloud's copy was deleted for good`() async throws {
+    @Test
+    func `a container that signs in again sends its records, though the cloud has deleted its copies for good`() async throws {
         let served = try await ServedCloudSubject.started()
         try await served.access.setPassword(Self.password, of: try #require(try await served.fixture.id("anna@example.org")))
         let place = ["--container", FaultyCloudFixture.container]
@@ -48,9 +49,7 @@ import TidemarkSync
         sync.close()
     }
 
-    @Test func `what shows the device is sent when somebody signs in again, also beside a process that synchronises`()
-        async throws
-    {
+    @Test func `a new sign-in sends the token of the device, also beside a process that synchronises`() async throws {
         let stub = try StubServer { request, number in
             request.line.hasSuffix("/session")
                 ? .json(##"{"token":"of-anna","expires":1,"userRecordName":"_anna","deviceToken":"shown\##(number)"}"##)
@@ -75,7 +74,7 @@ import TidemarkSync
         #expect(try shown() == [nil, "shown0", "shown\(second)", "shown\(third)"])
     }
 
-    @Test func `a session of somebody else who came while the password was typed is not overwritten`() async throws {
+    @Test func `a sign-in does not overwrite a session that another account began while the password was typed`() async throws {
         let arrival = LockedValue<(@Sendable () -> Void)?>(nil)
         let stub = try StubServer { request, _ in
             if request.line.hasSuffix("/session") {
@@ -89,7 +88,7 @@ import TidemarkSync
         let (store, file) = (try RecordStore(container: directory), SessionFile(at: directory.session))
         let before = try #require(try file.session())
         let bens = try CloudSession(cloud: before.cloud, userRecordName: "_ben", token: "of-ben")
-        // Ben synchronises.
+        // Ben's account synchronises now.
         let lock = try SyncLock(directory)
         arrival.withLock {
             $0 = {
@@ -113,13 +112,13 @@ import TidemarkSync
         #expect(refused.errors.contains("end that before another account"))
         #expect(try file.session() == bens)
         #expect(try StoreReader(container: directory).accountSettings().email == "ben@example.org")
-        // What was made for it has ended, and Ben's has not.
+        // The session that was begun for the refused sign-in is ended, and Ben's is not.
         let ended = stub.requests.filter { $0.line.hasSuffix("/session/end") }
         #expect(ended.map { $0.header("Authorization") } == ["Bearer of-anna"])
         lock.release()
     }
 
-    @Test func `what is no cloud's answer has the same exit code wherever it is told`() async throws {
+    @Test func `every command exits with the same code if the answer is not from a cloud`() async throws {
         let isGone = LockedValue(false)
         let stub = try StubServer { request, _ in
             if isGone.withLock({ $0 }) { return .page("404 Not Found") }

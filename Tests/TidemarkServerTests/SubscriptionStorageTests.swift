@@ -10,12 +10,12 @@ import TidemarkModel
 @Suite("The contracts of subscriptions and notifications, in a directory", .timeLimit(.minutes(30)))
 struct SubscriptionStorageTests {
     @Test(arguments: SubscriptionStorageContract.checks)
-    func `a file keeps it`(_ check: StorageCheck<SubscriptionStorageContract.Subject>) async throws {
+    func `subscriptions are kept in a file`(_ check: StorageCheck<SubscriptionStorageContract.Subject>) async throws {
         let scratch = try Scratch()
         try await check.run { try SQLiteSubscriptionStorage(at: scratch.url) { _, _ in nil } }
     }
 
-    @Test func `a row of a file in which a value is missing is left out and counted, and nothing traps`() async throws {
+    @Test func `a row with a missing value is left out and counted, and does not crash the server`() async throws {
         let (scratch, file) = (try Scratch(), "subscriptions.sqlite")
         func opened(_ folder: URL) throws -> SQLiteSubscriptionStorage {
             try SQLiteSubscriptionStorage(at: folder) { owner, content in
@@ -38,7 +38,7 @@ struct SubscriptionStorageTests {
         }
     }
 
-    @Test func `what can't be read is in the log, each kind on a line, and nothing where all can be`() {
+    @Test func `the log has a line for each kind of unreadable row, and no line if all rows can be read`() {
         let log = StubbedServer.Log()
         let logger = Logger(label: "test") { _ in
             LogfmtHandler(level: .warning) { line in log.lines.withLock { $0.append(line) } }
@@ -54,12 +54,12 @@ struct SubscriptionStorageTests {
     }
 
     @Test(arguments: NotificationStorageContract.checks)
-    func `memory keeps it`(_ check: StorageCheck<NotificationStorageContract.Subject>) async throws {
+    func `notifications are kept in memory`(_ check: StorageCheck<NotificationStorageContract.Subject>) async throws {
         let mailboxes = LockedMailbox()
         try await check.run(.init { mailboxes.mailbox($0) })
     }
 
-    /// Two servers of one directory don't share notifications: here both are one.
+    /// Two servers of one directory don't share notifications: here both are one mailbox.
     private final class LockedMailbox: Sendable {
         private let made = LockedValue<NotificationMailbox?>(nil)
 

@@ -33,7 +33,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().assets == 1)
     }
 
-    @Test func `a second name of a content is durable once it is given, also where it was there`() throws {
+    @Test func `a second name of a content is durable once it is made, even if it was there already`() throws {
         let scratch = try Scratch()
         let (assets, content) = (scratch["assets"], Picture.png(1))
         let id = "ab000000000000000000000000000000-\(content.count)"
@@ -53,7 +53,7 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `contents that collide in their digest stay two`() async throws {
+    @Test func `two contents with equal digests stay two`() async throws {
         let scratch = try Scratch()
         let (first, second) = Collision.pair
         #expect(first != second)
@@ -67,13 +67,13 @@ import TidemarkTransfer
         let ids = try await scratch.reader().database.read {
             try String.fetchAll($0, sql: "SELECT id FROM tide_assets ORDER BY id")
         }
-        // Without a collision of the digests this test would prove nothing.
+        // Without equal digests this test would prove nothing.
         #expect(ids[1] == ids[0] + "-1")
         #expect(try await scratch.importing(lines: lines, options).changes == ChangeCounts(unchanged: 2))
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a dry run tells contents that collide in their digest apart`() async throws {
+    @Test func `a dry run tells two contents with equal digests apart`() async throws {
         let scratch = try Scratch()
         try scratch.write(Collision.pair.0, to: "picture.bin")
         let lines = [#"{"id": "a", "image": "picture.bin"}"#]
@@ -88,7 +88,7 @@ import TidemarkTransfer
 
     @Test func `imports of one process into one container keep their pictures apart`() async throws {
         let scratch = try Scratch()
-        // Beyond what is held in memory, so that each is staged while it is read.
+        // The contents are too large to be held in memory, so each is staged while it is read.
         for importer in 0..<2 {
             for number in 0..<6 {
                 try scratch.write(Data(repeating: UInt8(importer * 6 + number), count: 5 << 20), to: "\(importer)/\(number).bin")
@@ -108,7 +108,7 @@ import TidemarkTransfer
         #expect(try bytes(scratch, "1-3").first == 9)
     }
 
-    @Test func `a link in the place of a folder of assets is not followed`() async throws {
+    @Test func `a link in place of a folder of assets is not followed`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "a.png")
         try scratch.write("untouched", to: "outside/file")
@@ -147,7 +147,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().assets == 2)
     }
 
-    @Test func `lists of assets are taken in`() async throws {
+    @Test func `lists of assets are imported`() async throws {
         let scratch = try Scratch()
         for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "images", type: .list(of: .asset))])
@@ -193,11 +193,11 @@ import TidemarkTransfer
         #expect(problems.first { $0.kind == .assetDamaged }?.record == "b")
     }
 
-    @Test func `what a dead import has left is cleaned up`() async throws {
+    @Test func `leftovers of a dead import are cleaned up`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")
         try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#], options)
-        // As a process leaves it that dies between taking files in and committing.
+        // The state after a process dies between staging files and committing.
         try scratch.write("half", to: "Test.tidemark/staging/123-0.tmp")
         try scratch.write("", to: "Test.tidemark/staging/123-X.open")
         try scratch.write(Picture.png(9), to: "Test.tidemark/assets/ab/ab000000000000000000000000000000-9")
@@ -206,7 +206,7 @@ import TidemarkTransfer
         #expect(try bytes(scratch, "a") == Picture.png(1))
     }
 
-    @Test func `nothing of a refused row stays in the store`() async throws {
+    @Test func `a refused row leaves nothing in the store`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")
         let schema = RecordTypeSchema(

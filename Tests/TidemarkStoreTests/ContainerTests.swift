@@ -9,7 +9,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: what is no container of this format is refused by name. Method: real directories and databases.
+/// Goal: a directory that is not a container of this format is refused with its path and the reason. Method: real directories and
+/// databases.
 @Suite(.timeLimit(.minutes(30))) struct ContainerTests {
     private func openingError(_ url: URL) -> StoreError? {
         do {
@@ -33,14 +34,14 @@ import TidemarkTransfer
     @Test func `a description of five gigabytes is not read`() throws {
         let scratch = try Scratch()
         let file = try scratch.write("{", to: "Test.tidemark/container.json")
-        // Without blocks: the test takes no room, and reading it whole takes as much memory all the same.
+        // The file is sparse: it takes no room, but reading it whole would take as much memory as a full one.
         try #require(truncate(file.path, 5 << 30) == 0)
         let error = try #require(openingError(scratch.container))
         #expect(error.code == .notAStore)
         #expect(error.message.hasSuffix("container.json is longer than 65536 bytes, which is more than it can have"))
     }
 
-    @Test func `of several that make a container at once in an empty folder, all get the same one`() throws {
+    @Test func `several processes that make a container at once in an empty folder get the same one`() throws {
         let scratch = try Scratch()
         for round in 0..<3000 {
             let url = scratch["\(round).tidemark"]
@@ -58,12 +59,12 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `a container is made although its folder is removed again and again meanwhile`() async throws {
+    @Test func `a container is made although its folder is removed again and again in the meantime`() async throws {
         let scratch = try Scratch()
         let urls = (0..<200).map { scratch["\($0).tidemark"] }
         let isOver = LockedValue(false)
-        // What a process does that made a container for an import which was refused: it removes the folder if nothing is in it. As many such
-        // processes as there may be, and no more: on a busy machine a loop without an end removes each folder that is made.
+        // A process that made a container for an import that was refused does this: it removes the folder if that is empty. The
+        // number of such processes is limited: on a busy machine an endless loop would remove each folder that is made.
         let remover = Thread {
             var removals = [Int](repeating: 0, count: urls.count)
             while !isOver.withLock({ $0 }) {
@@ -80,7 +81,7 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `what was to be done with a container that another process removes is done with a new one`() throws {
+    @Test func `work on a container that another process removes is done on a new one`() throws {
         let scratch = try Scratch()
         var identities: [UUID] = []
         let store = try ContainerDirectory.withContainer(openingOrCreatingAt: scratch.container) {
@@ -100,7 +101,7 @@ import TidemarkTransfer
         #expect(try ContainerDirectory(openingAt: scratch.container).description.identity == identities.last)
     }
 
-    @Test func `an error of what was to be done with a container is told at once`() throws {
+    @Test func `an error of the work on a container is thrown at once`() throws {
         let scratch = try Scratch()
         var calls = 0
         let error = #expect(throws: StoreError.self) {
@@ -112,7 +113,7 @@ import TidemarkTransfer
         #expect(error?.message == "refused" && calls == 1)
     }
 
-    @Test func `what was opened before a move is told where the container is`() async throws {
+    @Test func `objects that were opened before a move name the new place of the container`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         let container = try ContainerDirectory(openingAt: scratch.container)
@@ -130,7 +131,7 @@ import TidemarkTransfer
 
     @Test
     func
-        `what killed processes have left of small files goes when the store is opened for writing, and what is being written stays`()
+        `small files that killed processes left are removed when the store is opened for writing, and those being written stay`()
         throws
     {
         let scratch = try Scratch()
@@ -140,7 +141,7 @@ import TidemarkTransfer
         let left = ["container.json", "cloud-session", "cloud-session-device", "damaged-log-of-private.sqlite-1"].map(name)
         let stays = [name("cloud-session"), name("others"), "Test.tidemark/.cloud-session.notes.tmp"]
         for file in left + stays { try scratch.write("half", to: file) }
-        // Its process lives.
+        // The process that has this file open still runs.
         let written = open(scratch[stays[0]].path, O_RDWR)
         defer { close(written) }
         try #require(flock(written, LOCK_EX | LOCK_NB) == 0)
@@ -182,7 +183,7 @@ import TidemarkTransfer
         #expect(openingError(scratch.container)?.code == .cannotCreate)
     }
 
-    @Test func `a container is made below folders that are missing, for its owner alone`() throws {
+    @Test func `a container is made below missing folders, and only its owner can read it`() throws {
         let scratch = try Scratch()
         _ = try ContainerDirectory(openingOrCreatingAt: scratch["new/./folders/Test.tidemark"])
         let attributes = try FileManager.default.attributesOfItem(atPath: scratch["new/folders/Test.tidemark"].path)
@@ -201,7 +202,7 @@ import TidemarkTransfer
         #expect(error.message.contains("container.json"))
     }
 
-    @Test func `a store that another process keeps locked is busy after the time allowed`() throws {
+    @Test func `a store that another process keeps locked is busy after the allowed time`() throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         _ = try RecordStore(container: container)
@@ -216,8 +217,8 @@ import TidemarkTransfer
         }
     }
 
-    // Root may look at everything.
-    @Test(.enabled(if: geteuid() != 0)) func `a container that may not be looked at is not taken for none`() async throws {
+    // Root may read everything.
+    @Test(.enabled(if: geteuid() != 0)) func `a container that can't be read is not reported as missing`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a"}"#], .destination())
         chmod(scratch.container.path, 0)

@@ -7,8 +7,8 @@ import TidemarkTransfer
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a damaged page of a store's tables is reported as damage, and traps nowhere. Method: each column in turn has NULL in all rows, and all
-/// that is stored is asked for; tables of history and of the schema are in `HostileStoreTests`.
+/// Goal: a damaged page of a store's tables is reported as damage, and does not crash. Method: each column in turn has NULL in
+/// all rows, and all stored values are read; tables of history and of the schema are in `HostileStoreTests`.
 @Suite(.timeLimit(.minutes(30))) struct DamagedTablesTests {
     private typealias Reading = @Sendable (RecordStore, StoreReader) async throws -> Void
 
@@ -32,7 +32,7 @@ import TidemarkTransfer
         { store, _ in _ = try await store.sentRequests() },
     ]
 
-    @Test func `a value that is missing in a row is reported, and nothing traps`() async throws {
+    @Test func `a missing value in a row is reported, and does not crash`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         let columns = try NullColumn.allow(

@@ -8,13 +8,14 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a database is there as a whole or not at all, and its log tells of no commit that a power cut takes away.
+/// Goal: a database is made as a whole or not at all, and a power cut takes no commit from its log that the log has shown.
 ///
-/// Method: the files that an interrupted making can leave, at each length; what is there after one that fails; what is synced, in order.
+/// Method: the files that an interrupted making can leave, at each length; the files after a making that fails; the order of
+/// syncs.
 /// `make prove-power` has the power cuts.
 @Suite(.timeLimit(.minutes(30))) struct DatabaseCreationTests {
     @Test(arguments: StoreScope.allCases.filter { ContainerDirectory.scopes.contains($0) })
-    func `what an interrupted making has left is no store, and the next writer makes it`(scope: StoreScope) async throws {
+    func `an interrupted making of a store leaves no store, and the next writer makes it`(scope: StoreScope) async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         if scope != .private { _ = try RecordStore(container: container) }
@@ -50,7 +51,7 @@ import TidemarkModel
         #expect(log.all == ["new.sqlite-new, without its name", "\(scratch.url.lastPathComponent), named"])
     }
 
-    @Test func `a making that fails leaves nothing, and a log is durable from its first page on`() async throws {
+    @Test func `a failed making leaves nothing, and a log is durable from its first page on`() async throws {
         let scratch = try Scratch()
         let url = scratch["new.sqlite"]
         struct Refusal: Error {}
@@ -69,7 +70,7 @@ import TidemarkModel
         try DatabaseCreation.make(at: url, pageSize: 4096) { try $0.execute(sql: "CREATE TABLE a (b)") }
         #expect(try files() == ["new.sqlite"])
         let pool = try DatabaseCreation.openPool(url.path, Configuration())
-        // One page: the pool itself would have written two, without a sync.
+        // One page: the pool by itself would have written two, without a sync.
         #expect(try Data(contentsOf: URL(fileURLWithPath: url.path + "-wal")).count == 32 + 24 + 4096)
         #expect(try await pool.read { try String.fetchOne($0, sql: "PRAGMA journal_mode") } == "wal")
         try pool.close()

@@ -7,7 +7,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: a dry run says what the import would do, of any store. Method: each is followed by the import itself.
+/// Goal: a dry run says what the import would do, for any store. Method: each dry run is followed by the import itself.
 @Suite(.timeLimit(.minutes(30))) struct DryRunTests {
     private func lines(_ numbers: Range<Int>, _ n: Int = 1) -> [String] {
         numbers.map { #"{"id": "r\#($0)", "n": \#($0 + n)}"# }
@@ -15,12 +15,12 @@ import TidemarkTransfer
 
     private func withoutIndex(_ scratch: Scratch) throws {
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
-        // As a process leaves it that dies between two batches of a load.
+        // The state after a process dies between two batches of a load.
         try store.write { db in try db.execute(sql: "DROP INDEX tide_name_Destination") }
         try store.close()
     }
 
-    @Test func `of a store whose first import was interrupted`() async throws {
+    @Test func `a dry run is right for a store whose first import was interrupted`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: lines(0..<50), .destination())
         try withoutIndex(scratch)
@@ -38,7 +38,7 @@ import TidemarkTransfer
         #expect(try await scratch.importing(lines: lines(55..<65), other).rejected == 5)
     }
 
-    @Test func `without the index of names it takes no look through the whole table for each row`() async throws {
+    @Test func `a dry run without the index of names does not scan the table for each row`() async throws {
         let scratch = try Scratch()
         let file = try scratch.writeLines(lines(0..<20_000), to: "all.jsonl")
         try await scratch.importing(file, .destination())
@@ -50,11 +50,11 @@ import TidemarkTransfer
         }
         let with = try await duration()
         try withoutIndex(scratch)
-        // A look through the table for each row takes more than ten times as long.
+        // A scan of the table for each row takes more than ten times as long.
         #expect(try await duration() < with * 3 + .seconds(1))
     }
 
-    @Test func `of a store whose tables are named otherwise`() async throws {
+    @Test func `a dry run is right for a store with other table names`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1, "m": 2}"#, #"{"id": "b", "n": 1}"#], .destination())
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// All that can be told of a folder's files: names, contents, attributes, times; but not when they were last read.
+/// The state of a folder's files: names, contents, attributes, times; but not the times of access.
 struct FileState: Equatable, CustomStringConvertible {
     private let attributes: [String: String]
     private let contents: [String: Data]

@@ -8,8 +8,8 @@ import TidemarkTransfer
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a store that damage or somebody else has shaped is told by what is wrong with it; it makes nothing trap, hang, or be written
-/// elsewhere. Method: a good store, one SQL statement, and everything that reads.
+/// Goal: what is wrong with a damaged or forged store is reported; it does not make a program crash, hang, or write elsewhere.
+/// Method: a good store, one SQL statement, and everything that reads.
 @Suite(.timeLimit(.minutes(30))) struct HostileStoreTests {
     /// Two records, of which one was updated.
     private func container() async throws -> Scratch {
@@ -28,7 +28,7 @@ import TidemarkTransfer
         try store.close()
     }
 
-    /// Replaces a part of a table's definition, as only a program of another make would.
+    /// Replaces a part of a table's definition, as only another program would.
     private func redefine(_ table: String, _ part: String, as other: String) -> String {
         """
         PRAGMA writable_schema = ON;
@@ -37,7 +37,7 @@ import TidemarkTransfer
         """
     }
 
-    /// What each reader and writer says, by its code; "fine" for nothing.
+    /// The result of each reader and writer: an error's code, or "fine".
     private func says(_ scratch: Scratch) async throws -> [String: String] {
         func code(_ body: () async throws -> Void) async -> String {
             do {
@@ -80,13 +80,13 @@ import TidemarkTransfer
 
     struct Damage: CustomTestStringConvertible, Sendable {
         let sql: String
-        /// Who must say so, and in which words.
+        /// The readers and writers that must report it, and the words.
         let saying: [String]
         let words: String
         var testDescription: String { String(sql.prefix(100)) }
     }
 
-    /// Who tells of a key.
+    /// Those that report a key.
     private static let named = ["records", "transactions", "export", "verify"]
     private static let all = ["records", "record", "transactions", "export", "verify", "rehearsal", "import"]
 
@@ -165,7 +165,7 @@ import TidemarkTransfer
     ]
 
     @Test(.timeLimit(.minutes(30)), arguments: damages)
-    func `what is wrong with a store is said, and nothing traps`(damage: Damage) async throws {
+    func `damage to a store is reported, and does not crash`(damage: Damage) async throws {
         let scratch = try await container()
         try execute(scratch, damage.sql)
         let said = try await says(scratch)
@@ -190,7 +190,7 @@ import TidemarkTransfer
             ("Destination", "UPDATE Destination SET n = 'x', t = 1.5, image = 7, _digest = 'x'"),
             ("tide_assets", "UPDATE tide_assets SET size = 'x', media = 'x'"),
         ])
-    func `values of other types are told, and nothing traps`(table: String, sql: String) async throws {
+    func `values of wrong types are reported, and do not crash`(table: String, sql: String) async throws {
         let scratch = try await container()
         try execute(scratch, redefine(table, "STRICT", as: "") + redefine(table, "INTEGER NOT NULL", as: "ANY") + sql)
         let said = try await says(scratch)
@@ -199,7 +199,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["[7, null, {}]", "7", "[", "{}"])
-    func `a list that is none is a problem of its record`(list: String) async throws {
+    func `an invalid list is a problem of its record`(list: String) async throws {
         let scratch = try Scratch()
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "images", type: .list(of: .asset))])
         try await scratch.importing(lines: [#"{"id": "a", "images": []}"#], .destination { $0.schema = [schema] })
@@ -209,20 +209,20 @@ import TidemarkTransfer
         let container = try ContainerDirectory(openingAt: scratch.container)
         let export = BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(scratch["export.jsonl"]))
         #expect(try export.run().damaged == ["a"])
-        // It is not accepted as it is: no digest makes a list of it.
+        // Accepting the damage does not accept this list: a digest does not make the text a list.
         let store = try RecordStore(container: container)
         let error = await #expect(throws: StoreError.self) { try await store.accept(try await store.damagedRows()) }
         #expect(error?.code == .corrupt)
         #expect(try export.run().damaged == ["a"])
     }
 
-    @Test func `a value that can't be one of its field is damage, whatever the digest says`() async throws {
+    @Test func `a value that is impossible for its field is damage, even with a matching digest`() async throws {
         let scratch = try Scratch()
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "note", type: .string)])
         try await scratch.importing(
             lines: [#"{"id": "a", "note": "no list"}"#, #"{"id": "b", "note": "[\"x\"]"}"#], .destination { $0.schema = [schema] }
         )
-        // The digest has the type of the field, so the rows get new ones for the other type.
+        // The digest covers the type of the field, so the rows get new digests for the other type.
         try execute(scratch, "UPDATE tide_fields SET type = 17 WHERE name = 'note'")
         let container = try ContainerDirectory(openingAt: scratch.container)
         try await RecordStore(container: container).makeDigestsRight(of: "Destination")
@@ -231,7 +231,7 @@ import TidemarkTransfer
         #expect(try String(contentsOf: scratch["export.jsonl"], encoding: .utf8).contains(#""note":["x"]"#))
     }
 
-    @Test func `an account of an import that cannot be is none`() async throws {
+    @Test func `an impossible state of an import is ignored`() async throws {
         let scratch = try await container()
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
         let good = ImportPosition(source: "s", offset: 7, counts: ChangeCounts(inserted: 1), read: 1)
@@ -246,9 +246,9 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `a rehearsal runs none of the store's own SQL`() async throws {
+    @Test func `a dry run does not execute SQL from the store`() async throws {
         let scratch = try await container()
-        // A definition of two statements; what is executed as a text runs both.
+        // A definition of two statements; executing it as a text would run both.
         try execute(
             scratch,
             """
@@ -265,7 +265,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["../../victim/IMG", "0123456789abcdef0123456789abcdef-8/../../../victim/IMG", "", "/etc/passwd"])
-    func `an identifier that is a path is none`(id: String) async throws {
+    func `an identifier that is a path is refused`(id: String) async throws {
         let scratch = try await container()
         try scratch.write("precious", to: "victim/IMG.jpg")
         try scratch.write("secret!!", to: "victim/IMG")
@@ -276,7 +276,7 @@ import TidemarkTransfer
             UPDATE Destination SET image = '\(id)' WHERE _id = 1;
             """)
         let container = try ContainerDirectory(openingAt: scratch.container)
-        // Whoever writes a path can write its digest.
+        // An attacker who writes a path can also write its digest.
         let store = try RecordStore(container: container)
         #expect(try await store.accept(try await store.damagedRows()).count == 1)
         for assets in ["out/x/files", "victim"] {
@@ -296,20 +296,20 @@ import TidemarkTransfer
     }
 
     @Test func `a database that cannot have a log is refused`() throws {
-        // One in memory can't, like one on a file system without shared memory.
+        // A database in memory can't have one, like one on a file system without shared memory.
         try DatabaseQueue().inDatabase { db in
             _ = #expect(throws: StoreError(.cannotCreate, "")) { try DatabaseFormat.useLog(db, path: "store") }
         }
     }
 
-    @Test func `the earliest and the latest moment have texts`() {
+    @Test func `the earliest and the latest time have texts`() {
         #expect(Timestamp.text(microseconds: .min) == "-290308-12-21T19:59:05.224192Z")
         #expect(Timestamp.text(microseconds: .max) == "294247-01-10T04:00:54.775807Z")
     }
 }
 
 extension RecordStore {
-    /// Gives each row of a type the digest of the values that it has.
+    /// Gives each row of a type the digest of its values.
     fileprivate func makeDigestsRight(of name: String) throws {
         try connection.locked("make digests right") { db in
             try connection.refreshSchema(db)

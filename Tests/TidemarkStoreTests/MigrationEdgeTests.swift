@@ -10,8 +10,9 @@ import TidemarkTransfer
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a migration harms nobody where it can't be done, and nobody who has the container open. Method: the tool of a newer version on a disk
-/// that may not be written, and on one that is full; readers, observers and writers of this version while stores are migrated beside them.
+/// Goal: a migration that can't be done changes nothing, and programs that have the container open are not disturbed. Method: the
+/// tool of a newer version on a read-only disk, and on a full one; readers, observers and writers of this version while stores
+/// are migrated beside them.
 @Suite(.timeLimit(.minutes(30))) struct MigrationEdgeTests {
     private static let old = Int(FormatMigrations.stores.newest)
     private static let new = Int(FormatMigrations.testStores.newest)
@@ -60,7 +61,7 @@ import TidemarkTransfer
     private static func captions(eachOf reader: StoreReader) throws -> [String?] {
         var captions: [String?] = []
         try reader.forEachRecord(RecordQuery(type: "Destination", sortField: "_name")) { record in
-            // The only field of its type.
+            // The value of the only field.
             captions.append(record.values.lazy.compactMap { if case .string(let text) = $0 { text } else { nil } }.first)
         }
         return captions
@@ -72,7 +73,7 @@ import TidemarkTransfer
         #expect(try StoreVerification(of: opened(url)).run().problems.isEmpty, comment)
     }
 
-    // Where nothing may be written
+    // Read-only places
 
     /// Commands that read the container `Test.tidemark`.
     private static let readingCommands = [
@@ -92,7 +93,7 @@ import TidemarkTransfer
         #expect(result.errors.contains(words), "\(command): \(result.errors)")
     }
 
-    @Test func `every command that reads says how to migrate an older container, and changes nothing`() async throws {
+    @Test func `every command that only reads says how to migrate an older container, and changes nothing`() async throws {
         try await makeOld()
         let before = try FileState(of: scratch.container)
         for command in Self.readingCommands {
@@ -116,7 +117,7 @@ import TidemarkTransfer
     }
 
     @Test(.enabled(if: MountNamespace.isPossible, "\(MountNamespace.refusal)"))
-    func `where nothing may be written, every command that reads says how to migrate a copy`() async throws {
+    func `in a read-only place, every command that reads says how to migrate a copy`() async throws {
         try await makeOld()
         let before = try FileState(of: scratch.container)
         let remedy = """
@@ -127,14 +128,14 @@ import TidemarkTransfer
             let result = try await MountNamespace.run(probe, words(command), readOnly: scratch.container, in: scratch.url)
             expectRefusal(result, of: command, remedy)
         }
-        // What the message says works.
+        // The commands of the message work.
         for command in ["store backup Test.tidemark Copy.tidemark", "store migrate Copy.tidemark"] {
             let result = try await MountNamespace.run(probe, words(command), readOnly: scratch.container, in: scratch.url)
             #expect(result.status == 0, "\(command): \(result)")
         }
         try expectMigrated(scratch["Copy.tidemark"])
         #expect(try FileState(of: scratch.container) == before)
-        // Where there is nothing to migrate, nothing has to be written.
+        // If there is nothing to migrate, nothing is written.
         let copy = try FileState(of: scratch["Copy.tidemark"])
         let again = try await MountNamespace.run(
             probe, words("store migrate Copy.tidemark"), readOnly: scratch["Copy.tidemark"], in: scratch.url)
@@ -144,15 +145,15 @@ import TidemarkTransfer
 
     // A full disk
 
-    /// - Parameter lacks: Files that the container has no copy of, so that they have to be made first.
+    /// - Parameter lacks: Patterns of files that are missing, so that they have to be made first.
     @Test(.enabled(if: MountNamespace.isPossible, "\(MountNamespace.refusal)"), arguments: ["", "*-shm *-wal *-lock"])
-    func `a full disk stops a migration between two formats, and it goes on when there is space`(lacks: String) async throws {
+    func `a full disk stops a migration between two formats, which continues when there is space`(lacks: String) async throws {
         try await makeOld()
         for scope in ContainerDirectory.scopes {
             try await RecordStore(container: opened(nil, .stores), scope: scope).checkpoint()
         }
         try FileManager.default.createDirectory(at: scratch["disk"], withIntermediateDirectories: false)
-        // Free space, in pages of the memory: what the migration needs lies between the first and the last.
+        // Free space, in pages of memory: the migration needs an amount between the first and the last.
         let spaces = [0, 1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 96, 128, 256]
         let script = """
             disk=$1 probe=$2 lacks=$3; shift 3
@@ -197,7 +198,7 @@ import TidemarkTransfer
         #expect(try String(contentsOf: scratch["status-256"], encoding: .utf8) == "0\n")
     }
 
-    // Others that have it open
+    // Other processes that have the container open
 
     @Test func `a reader sees the old state whole or is refused, at each moment of a migration`() async throws {
         try await makeOld()
@@ -218,18 +219,19 @@ import TidemarkTransfer
             case .failure(let error): (error as? StoreError)?.code.rawValue ?? "\(error)"
             }
         }
-        // Of the moments, the first lies within the transaction of the first step.
+        // The first of the moments lies within the transaction of the first step.
         let afterwards = Array(repeating: ["newerFormat", "newerFormat", "old"], count: 9).flatMap(\.self)
         #expect(states == ["old", "old", "old"] + afterwards, "\(states)")
     }
 
     private final class Found: @unchecked Sendable {
-        // One thread migrates, and reads.
+        // The thread that migrates also reads.
         private(set) var all: [Result<[String?], any Error>] = []
         func append(_ result: Result<[String?], any Error>) { all.append(result) }
     }
 
-    @Test func `a read that has begun sees the old state to its end, though another process migrates meanwhile`() async throws {
+    @Test
+    func `a read that has begun sees the old state to its end, though another process migrates in the meantime`() async throws {
         try await makeOld()
         let reader = try StoreReader(container: opened(nil, .stores))
         let states = try reader.read { db in
@@ -243,9 +245,10 @@ import TidemarkTransfer
         try expectMigrated(scratch.container)
     }
 
-    /// - Parameter moment: Where the process that migrates is killed: with the private store migrated alone, or with all but the description.
+    /// - Parameter moment: When the process that migrates is killed: after migrating only the private store, or all but the
+    ///   description.
     @Test(arguments: [4, 8, nil] as [Int?])
-    func `a program that has the container open neither reads nor writes what another version has migrated`(
+    func `a program with the container open neither reads nor writes what a newer version has migrated`(
         moment: Int?
     ) async throws {
         try await makeOld()
@@ -260,7 +263,7 @@ import TidemarkTransfer
         #expect(killed.signal == (moment == nil ? nil : SIGKILL), "\(killed)")
         let state = [moment == nil ? Self.new : Self.old, Self.new, moment == 4 ? Self.old : Self.new]
         #expect(try formats(scratch.container) == state)
-        // All but the logs' indexes, in which every reader leaves its mark.
+        // All files but the logs' indexes, in which every reader leaves its mark.
         func contents() throws -> [Data] {
             let stores = ContainerDirectory.scopes.flatMap { ["\($0.name).sqlite", "\($0.name).sqlite-wal"] }
             return try (["container.json"] + stores).map { try Data(contentsOf: scratch.container.appendingPathComponent($0)) }
@@ -282,9 +285,9 @@ import TidemarkTransfer
         await expectRefused("record") { _ = try reader.record(named: "a") }
         #expect(try contents() == before)
 
-        // The newer version writes on, and this one is told that there are changes.
+        // The newer version continues to write, and this one is notified.
         let edit = try await probe.run(["newer", "records", "set", path, "a", "caption=New"])
-        // Without it, nothing tells of changes.
+        // Without the edit there is no notification.
         try #require(edit.status == 0, "\(edit)")
         await expectRefused("changes") { while try await changes.next() != nil {} }
         await expectRefused("observation") { while try await values.next() != nil {} }

@@ -9,8 +9,9 @@ import TidemarkTransfer
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a database of an older format becomes one of the newest whatever interrupts it, once and as a whole; what this version can't migrate
-/// stays as it is. Method: real stores, with steps that only tests have; processes that are killed at each moment of a migration.
+/// Goal: a database of an older format is migrated to the newest once and as a whole, whatever interrupts it; a format that this
+/// version can't migrate is left as it is. Method: real stores, with steps that only tests have; processes that are killed at
+/// each moment of a migration.
 @Suite(.timeLimit(.minutes(30))) struct MigrationTests {
     private static let old = Int(FormatMigrations.stores.newest)
     private static let new = Int(FormatMigrations.testStores.newest)
@@ -22,7 +23,7 @@ import TidemarkTransfer
         try ContainerDirectory(openingAt: url ?? scratch.container, migrations: migrations)
     }
 
-    /// A container of this version's format with both stores, and a log each that is not moved yet.
+    /// A container of this version's format with both stores, each with a log that is not checkpointed yet.
     private func makeOld() async throws {
         try await scratch.importing(
             lines: [#"{"id": "a", "n": 1, "caption": "A"}"#, #"{"id": "b", "caption": "B"}"#, #"{"id": "c", "n": 3}"#],
@@ -57,7 +58,7 @@ import TidemarkTransfer
         let store = try RecordStore(container: opened())
         #expect(store.container.description.format == Self.new)
         try expectMigrated()
-        // The place that the store knows is that of the new description: nothing takes it for another.
+        // The store knows the new description as its place, so the container does not count as another one.
         #expect(store.container.place.isUnchanged)
         #expect(try await store.types().map(\.name) == ["Destination"])
     }
@@ -106,7 +107,7 @@ import TidemarkTransfer
         try expectMigrated()
     }
 
-    @Test func `a step that fails changes nothing, and is named`() async throws {
+    @Test func `a failing step changes nothing, and is named`() async throws {
         try await makeOld()
         let failing = FormatMigrations.stores.adding([
             FormatMigrations.testSteps[0],
@@ -127,7 +128,7 @@ import TidemarkTransfer
         try expectMigrated()
     }
 
-    @Test func `a reader changes nothing and says what migrates the container`() async throws {
+    @Test func `a reader changes nothing, and says how to migrate the container`() async throws {
         try await makeOld()
         let before = try FileState(of: scratch.container)
         for scope in ContainerDirectory.scopes {
@@ -149,7 +150,7 @@ import TidemarkTransfer
         what: String
     ) async throws {
         try await makeOld()
-        // By this version's measure the migrated container is newer.
+        // For this version the migrated container is newer.
         let old = try Data(contentsOf: scratch["Test.tidemark/container.json"])
         if what != "description" { try opened().migrate() }
         if what == "store" { try old.write(to: scratch["Test.tidemark/container.json"]) }
@@ -158,7 +159,7 @@ import TidemarkTransfer
                 of: "\"format\" : \(Self.old)", with: "\"format\" : \(Self.new)")
             try scratch.write(text, to: "Test.tidemark/container.json")
         }
-        // The migration has left a log, which opening for writing would move.
+        // The migration has left a log, which opening for writing would checkpoint.
         if what != "description" { #expect(try !Data(contentsOf: scratch["Test.tidemark/private.sqlite-wal"]).isEmpty) }
         let before = try FileState(of: scratch.container)
         for scope in ContainerDirectory.scopes {
@@ -177,7 +178,7 @@ import TidemarkTransfer
         #expect(try FileState(of: scratch.container) == before)
     }
 
-    @Test func `who has a store open writes nothing to it once a newer version has migrated it`() async throws {
+    @Test func `a writer with an open store writes nothing once a newer version has migrated it`() async throws {
         try await makeOld()
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
         let old = try Data(contentsOf: scratch["Test.tidemark/container.json"])
@@ -186,7 +187,7 @@ import TidemarkTransfer
             try await store.transact("save", author: TransactionAuthor("test", origin: .save)) { _ in }
         }
         #expect(error?.code == .newerFormat)
-        // Where the migration was killed before it wrote the description, the store's own format tells.
+        // If the migration was killed before it wrote the description, the store's own format shows it.
         try old.write(to: scratch["Test.tidemark/container.json"])
         let other = await #expect(throws: StoreError.self) {
             try await store.transact("save", author: TransactionAuthor("test", origin: .save)) { _ in }
@@ -195,7 +196,7 @@ import TidemarkTransfer
         #expect(other?.message.contains("has been migrated to format \(Self.new) since it was opened") == true)
     }
 
-    @Test func `a backup of an older container is made as it is, and migrated where it is opened`() async throws {
+    @Test func `a backup of an older container is made as it is, and migrated when it is opened`() async throws {
         try await makeOld()
         let backup = scratch["Backup.tidemark"]
         try ContainerBackup(of: opened(), to: backup).run()
@@ -205,7 +206,7 @@ import TidemarkTransfer
         try expectMigrated(backup)
     }
 
-    @Test func `a store that was put back from before is migrated when it is opened`() async throws {
+    @Test func `a restored store of an older format is migrated when it is opened`() async throws {
         try await makeOld()
         let kept = ["", "-wal"].map {
             (name: "Test.tidemark/private.sqlite\($0)", data: try? Data(contentsOf: scratch["Test.tidemark/private.sqlite\($0)"]))
@@ -239,7 +240,7 @@ import TidemarkTransfer
         try SharedDatabase(at: scratch["shared.sqlite"], migrations: migrations, tables: Self.tables, prepare: { _ in })
     }
 
-    @Test func `a database beside the stores goes on where a migration was interrupted`() throws {
+    @Test func `a database beside the stores continues an interrupted migration`() throws {
         let first = FormatMigrations.Step("a second column") { db in
             try db.execute(sql: "ALTER TABLE contents ADD COLUMN more TEXT")
         }
@@ -258,14 +259,14 @@ import TidemarkTransfer
                 "a!"
             ])
         #expect(try FrozenFormats.format(of: scratch["shared.sqlite"]) == 5)
-        // The older version that has it open.
+        // An older version has the database open.
         #expect(throws: StoreError(.newerFormat, "")) { try old.write { db in try db.execute(sql: "DELETE FROM contents") } }
         let before = try FileState(of: scratch.url)
         #expect(throws: StoreError(.newerFormat, "")) { _ = try openShared(Self.shared) }
         #expect(try FileState(of: scratch.url) == before)
     }
 
-    @Test func `a format from before the first frozen one is refused`() throws {
+    @Test func `a format older than the first frozen one is refused`() throws {
         _ = try openShared(FormatMigrations(applicationID: 0x5465_7374, oldest: 2))
         let error = #expect(throws: StoreError.self) { _ = try openShared(Self.shared) }
         #expect(

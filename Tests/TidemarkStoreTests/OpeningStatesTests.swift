@@ -8,14 +8,14 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a store opens for reading, writing and verifying in every state in which SQLite can leave its database, log and index; what was
-/// committed is there; and a reader changes nothing.
+/// Goal: a store opens for reading, writing and verifying in every state in which SQLite can leave its database, log and index;
+/// all commits are there; a reader changes nothing.
 ///
-/// Method: the files before and after each step of a store's life are kept. The writes between them are known (a log's header, then each
-/// frame's header and page; a checkpoint's pages in their order), so every state between two writes can be made, and those in which a
-/// write is torn or was lost by a power cut. Each is tried with each kind of index beside it.
+/// Method: the files before and after each step of a store's life are kept. The writes between them are known (a log's header,
+/// then each frame's header and page; a checkpoint's pages in their order), so every state between two writes can be made, and
+/// the states with a torn or lost write after a power cut. Each is tried with each kind of index beside it.
 @Suite(.timeLimit(.minutes(30))) struct OpeningStatesTests {
-    /// The files of a store that SQLite writes; `nil` for one that is not there.
+    /// The files of a store that SQLite writes; `nil` for a missing one.
     struct Files: Sendable {
         var database: Data?
         var log: Data?
@@ -43,7 +43,7 @@ import TidemarkModel
         }
     }
 
-    /// A state to open, and the numbers of records that it may show: those before and after what was interrupted.
+    /// A state to open, and the numbers of records that it may show: those before and after the interrupted step.
     struct State: Sendable {
         let name: String
         let files: Files
@@ -101,7 +101,7 @@ import TidemarkModel
     /// The states between two logs: after each write, within each, and with each lost while the others were not.
     private static func logs(_ before: Data, _ after: Data) -> [(name: String, log: Data)] {
         let writes = logWrites(before, after)
-        // All of a few, and of many the first, the last, and some between.
+        // All writes if they are few; otherwise the first, the last, and some between.
         let step = max(1, writes.count / 12)
         let chosen = writes.indices.filter { $0 < 6 || $0 >= writes.count - 4 || $0 % step == 0 }
         return chosen.flatMap { number -> [(String, Data)] in
@@ -123,7 +123,7 @@ import TidemarkModel
         }
     }
 
-    /// The life of a store, and every state on its way.
+    /// The steps of a store's life, and every state between them.
     private static func states() async throws -> [State] {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
@@ -134,7 +134,7 @@ import TidemarkModel
             for (name, log) in logs(before.log ?? Data(), after.log ?? Data()) {
                 var files = before
                 files.log = log
-                // Either commit may be the one that counts. While `log` still holds the former one whole, that one must.
+                // Either commit may be the last valid one. While `log` still has the former one whole, that one must be.
                 states.append(State(name: "\(what): \(name)", files: files, counts: count...count + 1))
             }
             states.append(State(name: "\(what): done", files: after, counts: count + 1...count + 1))
@@ -146,7 +146,7 @@ import TidemarkModel
             if number == 2 { commit("a growing log", before, after, from: 1) }
             before = after
         }
-        // A checkpoint, the log still there.
+        // After a checkpoint, with the log still there.
         try await store.checkpoint()
         let emptied = now()
         #expect(emptied.log == Data())
@@ -165,11 +165,11 @@ import TidemarkModel
             }
         }
         states.append(State(name: "an emptied log", files: emptied, counts: 2...2))
-        // An emptied log begins again.
+        // An emptied log is written again.
         try await save(store, 3)
         let begun = now()
         commit("an emptied log begins", emptied, begun, from: 2)
-        // A log that is moved and kept, and is written over.
+        // A log that is checkpointed and kept, and is overwritten.
         let other = try DatabaseQueue(path: container.store(.private).path)
         _ = try await other.writeWithoutTransaction { db in try db.checkpoint(.passive) }
         try other.close()
@@ -177,7 +177,7 @@ import TidemarkModel
         #expect(kept.log == begun.log)
         try await save(store, 4)
         commit("a kept log is written over", kept, now(), from: 3)
-        // Headers that nobody has written so. The index, which knows better, is another test's.
+        // Headers that no program has written. Another test has the index that shows it.
         var damaged = now()
         damaged.index = emptied.index
         for (name, offset) in [("magic", 0), ("version", 7), ("page size", 10), ("salt", 17), ("checksum", 31)] {
@@ -193,7 +193,7 @@ import TidemarkModel
         return states
     }
 
-    /// What can lie beside the database as its index.
+    /// The file that can be beside the database as its index.
     enum Index: String, CaseIterable {
         case asItWas, absent, empty, short, zeros, torn, stale, garbage
 
@@ -219,14 +219,14 @@ import TidemarkModel
         try reader.read { db in try Int.fetchOne(db, sql: "SELECT count(*) FROM Destination") ?? -1 }
     }
 
-    @Test func `every state opens for a reader, a writer and verify, and shows what was committed`() async throws {
+    @Test func `every state opens for a reader, a writer and verify, and shows all commits`() async throws {
         let states = try await Self.states()
         print("\(states.count) states")
         let scratch = try Scratch()
         _ = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         let stale = states.first?.files.index
         for (number, state) in states.enumerated() {
-            // All for those of the log that begins; a few of them, in turn, for the others.
+            // All kinds for the states of the log that begins; a few of them, in turn, for the others.
             let all = state.name.hasPrefix("an emptied log") || state.name.hasPrefix("a header")
             let kinds = all ? Index.allCases : [Index.allCases[number % 8], Index.allCases[(number + 3) % 8]]
             for kind in kinds {
@@ -248,7 +248,7 @@ import TidemarkModel
                     #expect(try count(container) == found + 1, what)
                     let check = try await store?.reader.read { try String.fetchOne($0, sql: "PRAGMA integrity_check") }
                     #expect(check == "ok", what)
-                    // The reader has built an index of its own, and nobody keeps up the file.
+                    // The reader has built an index of its own, and no process updates the file.
                     store = nil
                     #expect(try count(early) == found + 1, what)
                 } catch {
@@ -261,14 +261,14 @@ import TidemarkModel
     // Write errors
 
     @Test(arguments: [0, 1, 31, 32, 33, 55, 56, 57, 1000, 32 + 24 + 16384, 32 + 24 + 16384 + 24, 40_000])
-    func `a write error at any byte of an emptied log stops nobody`(limit: Int) async throws {
+    func `a write error at any byte of an emptied log stops no reader or writer`(limit: Int) async throws {
         let probe = try Tool(named: "store-probe")
         let scratch = try Scratch()
         #expect(try await probe.run(["write", scratch.container.path, "--count", "2", "--checkpoints"]).status == 0)
         let failing = try probe.start(["write", scratch.container.path, "--file-limit", "\(limit)", "--stays"])
         #expect(try #require(await failing.line()).contains("error"))
         let container = try ContainerDirectory(openingAt: scratch.container)
-        // One record more, which all saves change.
+        // One more record, which all saves change.
         #expect(try count(container) == 3)
         await failing.kill()
         let log = try Data(contentsOf: Files.url("-wal", in: scratch.container))
@@ -284,7 +284,7 @@ import TidemarkModel
 
     // Rollback journals
 
-    /// A store whose journal another program has made a rollback journal, and left in the middle of a transaction.
+    /// A store whose log another program has replaced by a rollback journal, which it left in the middle of a transaction.
     private func brokenOff() async throws -> Scratch {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
@@ -296,7 +296,7 @@ import TidemarkModel
         let queue = try DatabaseQueue(path: container.store(.private).path)
         let files = try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA journal_mode = DELETE; PRAGMA cache_size = 2; BEGIN")
-            // More than the cache holds: pages are written before the commit.
+            // More than the cache holds, so that pages are written before the commit.
             try db.execute(
                 sql: """
                     WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
@@ -312,7 +312,7 @@ import TidemarkModel
         return scratch
     }
 
-    @Test func `a rollback journal is left by a reader, and rolled back where the reader may`() async throws {
+    @Test func `a reader leaves a rollback journal alone, and rolls it back only if it may`() async throws {
         let scratch = try await brokenOff()
         let container = try ContainerDirectory(openingAt: scratch.container)
         let before = try FileState(of: scratch.container)
@@ -363,7 +363,7 @@ import TidemarkModel
         add("a page") { $0.database = page }
         add("a page and an empty log") { ($0.database, $0.log) = (page, Data()) }
         for (name, log) in Self.logs(Data(), made.log!) {
-            // Without an index: it is written after the log, and `made` has that of the end.
+            // Without an index: it is written after the log, and the index of `made` is from the end.
             add("the first transaction: \(name)") { ($0.database, $0.log) = (page, log) }
         }
         for (name, files) in states {
@@ -388,16 +388,15 @@ import TidemarkModel
         }
     }
 
-    // Damage that SQLite does not tell
+    // Damage that SQLite does not report
 
-    /// What is damaged of a log of five commits, all of whose pages are behind its header.
+    /// The damage to a log of five commits, all of whose pages are behind its header.
     enum Damage: String, CaseIterable {
         case checksumOfHeader, saltOfHeader, page, frame, cut
     }
 
     @Test(arguments: Damage.allCases)
-    func `a log that ends before its index says is told by verify and by the next opening, and kept`(damage: Damage) async throws
-    {
+    func `verify and the next opening report a log that ends before its index says, and keep it`(damage: Damage) async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         let files = try await {
@@ -421,7 +420,7 @@ import TidemarkModel
         let problems = try StoreVerification(of: container).run().problems
         #expect(problems.map(\.kind) == [.database])
         #expect(problems.first?.message.contains("private.sqlite-wal is damaged after page") == true, "\(problems)")
-        // No copy is taken for the whole, and no move removes the log.
+        // No copy counts as whole, and no move removes the log.
         for copying in [
             { _ = try ContainerBackup(of: container, to: scratch["Backup.tidemark"]).run() },
             { _ = try StoreMover(from: scratch.container, to: scratch["Moved.tidemark"]).run() },
@@ -447,7 +446,7 @@ import TidemarkModel
         #expect(try StoreVerification(of: container).run().problems == [])
     }
 
-    @Test func `a damaged log all of which is in the database has lost nothing`() async throws {
+    @Test func `a damaged log that is wholly in the database has lost nothing`() async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         var files = try await {
@@ -465,10 +464,10 @@ import TidemarkModel
         #expect(try await store.reader.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM Destination") } == 3)
     }
 
-    // What is refused
+    // Refused stores
 
     @Test(arguments: [("PRAGMA user_version = 99", StoreError.Code.newerFormat), ("PRAGMA application_id = 12", .notAStore)])
-    func `a store that is refused stays as it is, its log included`(sql: String, code: StoreError.Code) async throws {
+    func `a refused store stays as it is, including its log`(sql: String, code: StoreError.Code) async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         let files = try await {
@@ -476,7 +475,7 @@ import TidemarkModel
             try await Self.save(store, 1)
             try await store.checkpoint()
             try await Self.save(store, 2)
-            // The number stands in the log alone.
+            // The number is only in the log.
             let other = try DatabaseQueue(path: container.store(.private).path)
             try await other.writeWithoutTransaction { db in try db.execute(sql: sql) }
             try other.close()

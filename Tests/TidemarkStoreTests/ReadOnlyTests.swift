@@ -7,24 +7,24 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: a reader sees all that is committed, whatever lies beside the database, and changes nothing. Method: stores that other
-/// processes have written to and were killed at; every byte, attribute and time of their files compared.
+/// Goal: a reader sees all commits, whatever files are beside the database, and changes nothing. Method: stores that other
+/// processes have written to before they were killed; every byte, attribute and time of their files compared.
 @Suite(.timeLimit(.minutes(30))) struct ReadOnlyTests {
     static let probe = Result { try Tool(named: "store-probe") }
 
-    /// What lies beside the database.
+    /// The files beside the database.
     enum Beside: String, CaseIterable, CustomTestStringConvertible {
         /// A killed writer's log with committed transactions, and its index.
         case hotLog
         case hotLogWithoutIndex
-        /// All is in the database.
+        /// All commits are in the database.
         case emptyLog, emptyLogWithoutIndex, noLog, nothing
         var testDescription: String { rawValue }
     }
 
     static let rows = 25
 
-    /// A store with `rows` numbered records, and nobody who has it open.
+    /// A store with `rows` numbered records, which no process has open.
     private func store(_ beside: Beside) async throws -> Scratch {
         let scratch = try Scratch()
         let isHot = beside == .hotLog || beside == .hotLogWithoutIndex
@@ -73,9 +73,9 @@ import TidemarkModel
         #expect(try FileState(of: scratch.container) == before)
     }
 
-    @Test(arguments: Beside.allCases) func `a store is read where nothing may be written`(beside: Beside) async throws {
+    @Test(arguments: Beside.allCases) func `a store in a read-only folder can be read`(beside: Beside) async throws {
         let scratch = try await store(beside)
-        // Another's, where this is root's.
+        // If this is root, the folder belongs to another user.
         let isRoot = geteuid() == 0
         try setModes(scratch, folder: isRoot ? 0o555 : 0o500, file: isRoot ? 0o444 : 0o400)
         defer { try? setModes(scratch, folder: 0o700, file: 0o600) }
@@ -92,7 +92,7 @@ import TidemarkModel
         "CREATE TABLE mine (a)", "CREATE INDEX mine ON Destination (n)", "DROP VIEW _Destination", "PRAGMA user_version = 9",
         "REINDEX", "ANALYZE", "PRAGMA query_only = OFF; PRAGMA ignore_check_constraints = ON; UPDATE Destination SET n = 0",
     ]
-    /// SQLite does without writing what these ask for, or does something else.
+    /// Statements that SQLite executes without writing what they ask for, or in another way.
     static let harmless = [
         "PRAGMA journal_mode = DELETE", "PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_autocheckpoint = 1",
         "PRAGMA locking_mode = EXCLUSIVE; SELECT n FROM Destination", "PRAGMA mmap_size = 1000000; SELECT n FROM Destination",
@@ -101,7 +101,7 @@ import TidemarkModel
     ]
 
     @Test(arguments: [Beside.hotLog, .hotLogWithoutIndex, .nothing])
-    func `SQLite refuses what would write`(beside: Beside) async throws {
+    func `SQLite refuses statements that would write`(beside: Beside) async throws {
         let scratch = try await store(beside)
         let before = try FileState(of: scratch.container)
         func run(_ sql: String) throws {
@@ -119,7 +119,7 @@ import TidemarkModel
         #expect(try count(scratch.reader()) == Self.rows)
     }
 
-    @Test func `what does not fit into memory is sorted in temporary files`() async throws {
+    @Test func `rows that exceed the memory are sorted in temporary files`() async throws {
         let scratch = try await store(.hotLog)
         let before = try FileState(of: scratch.container)
         let rows = try scratch.reader().read { db in
@@ -131,7 +131,7 @@ import TidemarkModel
         #expect(try FileState(of: scratch.container) == before)
     }
 
-    @Test func `reads go side by side`() async throws {
+    @Test func `reads run side by side`() async throws {
         let scratch = try await store(.emptyLog)
         let reader = try scratch.reader()
         let (here, there) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -159,7 +159,7 @@ import TidemarkModel
         #expect(met == [true, true])
     }
 
-    // What is refused
+    // Refused databases
 
     private func refusal(_ scratch: Scratch) -> StoreError? {
         do {
@@ -182,7 +182,7 @@ import TidemarkModel
         ("PRAGMA application_id = 12", .notAStore, "no Tidemark store"),
         ("DROP TABLE tide_types", .corrupt, "lacks the table tide_types"),
     ])
-    func `another format or another's database is refused by name`(sql: String, code: StoreError.Code, words: String) async throws
+    func `a foreign database or another format is refused by name`(sql: String, code: StoreError.Code, words: String) async throws
     {
         let scratch = try await store(.nothing)
         try execute(scratch, sql)
@@ -201,7 +201,7 @@ import TidemarkModel
         #expect(StoreFormat.columns == made)
     }
 
-    @Test func `what is no database, or no store at all, is refused`() async throws {
+    @Test func `a file that is no database, and a missing store, are refused`() async throws {
         let scratch = try await store(.nothing)
         let file = scratch["Test.tidemark/private.sqlite"]
         try Data(repeating: 7, count: 40_000).write(to: file)
@@ -214,10 +214,10 @@ import TidemarkModel
         #expect(refusal(scratch)?.code == .newerFormat)
     }
 
-    @Test func `a rollback journal that is left is told with its remedy`() async throws {
+    @Test func `a left rollback journal is reported with its remedy`() async throws {
         let scratch = try await store(.nothing)
         try execute(scratch, "PRAGMA journal_mode = DELETE")
-        // The magic of a journal whose transaction was broken off, and room for its header.
+        // The magic number of a journal with an interrupted transaction, and room for its header.
         let magic: [UInt8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]
         try Data(magic + [UInt8](repeating: 0, count: 4088)).write(to: scratch["Test.tidemark/private.sqlite-journal"])
         let before = try FileState(of: scratch.container)
@@ -227,7 +227,7 @@ import TidemarkModel
         #expect(try FileState(of: scratch.container) == before)
     }
 
-    @Test func `a path of any characters leads to the store`() async throws {
+    @Test func `a store can be opened at a path of any characters`() async throws {
         let scratch = try await store(.hotLog)
         for name in ["a b%20?vfs=unix&mode=rwc#c", "é'\"\\;", "%", "日本"] {
             let moved = scratch[name]
@@ -236,10 +236,10 @@ import TidemarkModel
         }
     }
 
-    @Test func `an index that may not be read is no reason to read without it`() async throws {
+    @Test func `an index that can't be read is not replaced by reading without it`() async throws {
         let scratch = try await store(.hotLog)
         let index = scratch["Test.tidemark/private.sqlite-shm"]
-        // What can't be opened as a file, root or not.
+        // A path that can't be opened as a file, by root either.
         try FileManager.default.removeItem(at: index)
         try FileManager.default.createDirectory(at: index, withIntermediateDirectories: false)
         #expect(refusal(scratch)?.code == .io)

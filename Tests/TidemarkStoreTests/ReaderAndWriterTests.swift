@@ -7,12 +7,12 @@ import TidemarkModel
 @testable import TidemarkSQLite
 @testable import TidemarkStore
 
-/// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole transactions,
-/// and all of them. Method: real processes that save, are killed, and come while something is read.
+/// Goal: readers and writers of one store, in one process or in several, do not disturb each other; a reader sees whole
+/// transactions, and all of them. Method: real processes that save, are killed, and start during a read.
 @Suite(.timeLimit(.minutes(30))) struct ReaderAndWriterTests {
     private func probe() throws -> Tool { try Tool(named: "store-probe") }
 
-    /// Has another process save, and end before this returns.
+    /// Saves in another process, and returns when that has ended.
     private func save(_ scratch: Scratch, _ count: Int, checkpoints: Bool = false) throws {
         let arguments = ["write", scratch.container.path, "--count", "\(count)"] + (checkpoints ? ["--checkpoints"] : [])
         let status = try ChildProcess.run(probe().executable.path, arguments)
@@ -42,33 +42,31 @@ import TidemarkModel
     }
 
     #if os(Linux)
-        @Test func `a process that opens one container after the other keeps no descriptors of those that it has closed`()
-            async throws
-        {
+        @Test func `a process that opens one container after the other keeps no descriptors of closed ones`() async throws {
             let scratch = try Scratch()
             for number in 0..<20 {
                 let url = scratch["\(number).tidemark"]
                 let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: url))
                 try await save(store, 1)
-                // It is closed while the process writes: the descriptor of the index has to stay open then.
+                // The reader is closed while the process writes: the descriptor of the index has to stay open then.
                 let reader = try StoreReader(container: store.container)
                 #expect(try reader.read(numbers) == [1, 1])
             }
             let open = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
                 try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
             }
-            // Those of the last container go with the next reader that is closed.
+            // Descriptors of the last container are closed with the next reader that is closed.
             let left = open.filter { $0.hasPrefix(scratch.url.path) && !$0.contains("/19.tidemark/") }
             #expect(left.isEmpty)
         }
     #endif
 
     @Test(arguments: [false, true])
-    func `a reader and a writer of one process see each other's locks and keep their own`(readsConcurrently: Bool) async throws {
+    func `a reader and a writer of one process respect each other's locks`(readsConcurrently: Bool) async throws {
         let scratch = try Scratch()
         try save(scratch, 3)
         let container = try ContainerDirectory(openingAt: scratch.container)
-        // The reader comes first: its descriptor of the index is not the writer's.
+        // The reader is opened first: its descriptor of the index is not the writer's.
         let early = try StoreReader(container: container)
         #expect(try early.read(numbers) == [3, 3])
         let store = try RecordStore(container: container, readsConcurrently: readsConcurrently)
@@ -87,21 +85,21 @@ import TidemarkModel
         #expect(try scratch.verification().problems == [])
     }
 
-    @Test func `readers that end leave the writer of their process its locks`() async throws {
+    @Test func `closed readers leave the locks of their process's writer alone`() async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         let store = try RecordStore(container: container)
         for number in 1...3 {
             try await save(store, number)
             #expect(try StoreReader(container: container).read(numbers) == [number, number])
-            // As another process sees it: the index is kept up.
+            // Another process sees that the index is in use.
             let locks = try await probe().run(["locks", scratch[index].path])
             #expect(try locks.json()["isHeld"] as? Bool == true)
         }
         try await save(store, 4)
     }
 
-    @Test func `descriptors of the index are closed when nobody in the process needs them`() async throws {
+    @Test func `descriptors of the index are closed when the process no longer needs them`() async throws {
         let scratch = try Scratch()
         try save(scratch, 1)
         let container = try ContainerDirectory(openingAt: scratch.container)
@@ -127,19 +125,19 @@ import TidemarkModel
             writer = store
             let mine = open()
             for _ in 0..<10 { #expect(try StoreReader(container: container).read(numbers) == [2, 2]) }
-            // Kept, for their end would release the writer's locks; and used again.
+            // They are kept, because closing them would release the writer's locks; and they are used again.
             #expect(open() <= mine + 2)
         }
-        // The thread that saved may keep the store for a moment.
+        // The thread that saved may hold the store for a moment.
         #expect(try await eventually { writer == nil })
         // A reader that comes later cleans up.
         #expect(try StoreReader(container: container).read(numbers) == [2, 2])
         #expect(open() == 0)
     }
 
-    // Writers that come and go
+    // Writers that start and end
 
-    @Test func `a reader that was there first sees what writers commit later`() async throws {
+    @Test func `a reader that was opened first sees later commits of writers`() async throws {
         for removesIndex in [false, true] {
             let scratch = try Scratch()
             try save(scratch, 3)
@@ -160,7 +158,7 @@ import TidemarkModel
         }
     }
 
-    /// A store of more pages than a connection keeps, with nothing in its log.
+    /// A store with more pages than a connection caches, and an empty log.
     private func large() throws -> Scratch {
         let scratch = try Scratch()
         let status = try ChildProcess.run(probe().executable.path, ["fill", scratch.container.path, "--megabytes", "12"])
@@ -170,7 +168,7 @@ import TidemarkModel
 
     private let sum = "SELECT sum(n) - (SELECT n FROM Destination WHERE _key = 'last') FROM Destination"
 
-    @Test func `a read without an index that a writer breaks into begins again`() throws {
+    @Test func `a read without an index starts again if a writer interferes`() throws {
         let scratch = try large()
         try FileManager.default.removeItem(at: scratch[index])
         let reader = try scratch.reader()
@@ -186,7 +184,7 @@ import TidemarkModel
         #expect(try reader.read(numbers) == [5003, 5003])
     }
 
-    @Test func `what others have called void is told to those who can't begin again`() throws {
+    @Test func `a reader that can't start again reports that writers have invalidated its read`() throws {
         let scratch = try large()
         try FileManager.default.removeItem(at: scratch[index])
         let reader = try scratch.reader()
@@ -216,7 +214,7 @@ import TidemarkModel
         #expect(other?.code == .busy && other?.message == error?.message)
     }
 
-    @Test func `with an index that nobody kept up a read holds the writer's checkpoint off`() throws {
+    @Test func `a read with an index that no process updates blocks the writer's checkpoint`() throws {
         let scratch = try large()
         let reader = try scratch.reader()
         var tries = 0
@@ -231,12 +229,12 @@ import TidemarkModel
         #expect(try reader.read(numbers) == [5003, 5003])
     }
 
-    @Test func `an index that nobody keeps up is not believed`() throws {
+    @Test func `an index that no process updates is not used`() throws {
         let scratch = try Scratch()
         try save(scratch, 5)
         let old = try Data(contentsOf: scratch[index])
         try save(scratch, 3)
-        // Whole, and of another time.
+        // The index is whole, but of another time.
         let file = try FileHandle(forUpdating: scratch[index])
         try file.write(contentsOf: old)
         try file.close()
@@ -245,7 +243,7 @@ import TidemarkModel
         #expect(try FileState(of: scratch.container) == before)
     }
 
-    @Test func `a pinned state stays while others write, and new reads go on`() async throws {
+    @Test func `a pinned state stays while others write, and new reads see the writes`() async throws {
         let scratch = try Scratch()
         try save(scratch, 5)
         let reader = try scratch.reader()
@@ -259,11 +257,11 @@ import TidemarkModel
         }
     }
 
-    /// Bytes of the index, and what they become: the second copy of its header; its read marks.
+    /// Bytes of the index to overwrite: the second copy of its header; its read marks.
     @Test(arguments: [(64, 4, 0xa5), (100, 20, 0xff)] as [(UInt64, Int, UInt8)])
-    func `an index that was left torn is done without`(offset: UInt64, count: Int, byte: UInt8) async throws {
+    func `a torn index is not used`(offset: UInt64, count: Int, byte: UInt8) async throws {
         let scratch = try Scratch()
-        // Somebody keeps it up, and does nothing.
+        // A process has the store open, and does nothing.
         let idle = try probe().start(["write", scratch.container.path, "--count", "5", "--stays"])
         _ = try #require(await idle.line())
         let reader = try scratch.reader()
@@ -274,14 +272,14 @@ import TidemarkModel
         try file.close()
         #expect(try scratch.reader().read(numbers) == [5, 5])
         #expect(try reader.read(numbers) == [5, 5])
-        // The next writer mends it.
+        // The next writer repairs it.
         try save(scratch, 2)
         #expect(try reader.read(numbers) == [7, 7])
         #expect(try scratch.reader().read(numbers) == [7, 7])
         await idle.kill()
     }
 
-    @Test func `after a kill at any moment a reader sees what was acknowledged, whole`() async throws {
+    @Test func `after a kill at any moment a reader sees all acknowledged saves, whole`() async throws {
         var random = Randomness("reading after kills")
         let scratch = try Scratch()
         try save(scratch, 1)
@@ -298,7 +296,7 @@ import TidemarkModel
             for (name, reader) in [("the early reader", early), ("a new reader", try scratch.reader())] {
                 let (found, again) = (try reader.read(numbers), try reader.read(numbers)[0])
                 #expect(found[0] == found[1])
-                // One more may be durable than was said.
+                // One more save may be durable than was acknowledged.
                 #expect(
                     (acknowledged...acknowledged + 1).contains(found[0]),
                     "\(name), whose second read found \(again); the writer began after \(begin)")
@@ -328,13 +326,13 @@ import TidemarkModel
 
     // Several writers
 
-    /// Has a writer go on with its lane and kills it, once for each number of saves that it acknowledges before.
+    /// Lets a writer continue its lane and kills it, once for each number of saves that it acknowledges before.
     private static func write(_ probe: Tool, _ path: String, _ lane: String, _ plan: [Int]) async throws {
         var acknowledged = 1
         for saves in plan {
             let writer = try probe.start(["write-lane", path, lane, "--count", "100000"])
             let begin = try #require(Int(await writer.line() ?? ""))
-            // One more may be durable than was said.
+            // One more save may be durable than was acknowledged.
             #expect((acknowledged...acknowledged + 1).contains(begin), "\(lane) begins with \(begin) after \(acknowledged)")
             acknowledged = begin
             for _ in 0..<saves { acknowledged = try #require(Int(await writer.line() ?? "")) }
@@ -369,7 +367,7 @@ import TidemarkModel
         } catch {
             failure = error
         }
-        // The readers end, whatever the writers have met.
+        // The readers end, whatever errors the writers had.
         try FileManager.default.removeItem(atPath: wanted)
         for result in try await reading {
             let found = try result.json()

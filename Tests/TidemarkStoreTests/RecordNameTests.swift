@@ -7,8 +7,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// What a cloud refuses is composed or refused where it enters a store: names that are not in the normal form C of Unicode, and types of too
-/// many fields. Records that were named before that rule can be renamed, and references follow.
+/// Goal: names and types that a cloud would refuse are normalised or refused where they enter a store: names that are not in
+/// Unicode's form NFC, and types with too many fields. Records with older names can be renamed, and references follow.
 @Suite(.timeLimit(.minutes(30))) struct RecordNameTests {
     private struct Trip: Tidemark.Record {
         var id: String
@@ -25,7 +25,7 @@ import TidemarkTransfer
 
     init() throws { scratch = try Scratch() }
 
-    /// The names of a type's records, by their bytes: Swift takes both forms for equal.
+    /// The names of a type's records, by their bytes, because Swift compares both forms as equal.
     private func names(_ type: String) throws -> [[UInt8]] {
         var names: [[UInt8]] = []
         try scratch.reader().forEachRecord(RecordQuery(type: type, sortField: "_name")) { names.append(Array($0.name.utf8)) }
@@ -34,7 +34,7 @@ import TidemarkTransfer
 
     private func store() throws -> RecordStore { try RecordStore(container: ContainerDirectory(openingAt: scratch.container)) }
 
-    /// Adds a record whose name is decomposed, as a store from before the rule may have it.
+    /// Adds a record with a decomposed name, as an older store may have it.
     private func addDecomposed(title: String) async throws {
         let store = try store()
         let batch = try RecordBatch(rowLimit: 1, byteLimit: 1 << 16)
@@ -70,8 +70,8 @@ import TidemarkTransfer
         #expect(try scratch.verification().problems.isEmpty)
     }
 
-    @Test func `a name that is too long when it is composed is refused`() async throws {
-        // Some characters are longer in the normal form C than before.
+    @Test func `a name that is too long in composed form is refused`() async throws {
+        // Some characters are longer in form NFC than before.
         let name = String(repeating: "\u{fb2c}", count: 85)
         let summary = try await scratch.importing(
             lines: [#"{"id": "\#(name)"}"#, #"{"id": "b"}"#], .init(type: "Trip", nameField: "id"))
@@ -79,7 +79,7 @@ import TidemarkTransfer
         #expect(try names("Trip") == [Array("b".utf8)])
     }
 
-    @Test func `a record that a program saves is found under either form, and is one record`() async throws {
+    @Test func `a record that a program saves is found under both forms, as one record`() async throws {
         let journal = try scratch.journal()
         try await journal.save(Trip(id: decomposed, title: "1"))
         try await journal.save(Trip(id: composed, title: "2"))
@@ -93,7 +93,7 @@ import TidemarkTransfer
         #expect(try names("Trip") == [Array("x".utf8)])
     }
 
-    @Test func `a record of a decomposed name from before is edited where it is, and renamed`() async throws {
+    @Test func `an older record with a decomposed name is edited where it is, and can be renamed`() async throws {
         let journal = try scratch.journal()
         try await journal.save([
             Trip(id: "a", title: "a", parent: .init(composed), others: [.init("x"), .init(composed)]),
@@ -126,7 +126,7 @@ import TidemarkTransfer
         #expect(try await journal.fetch(Trip.self, named: "old") == nil)
         let last = try #require(try scratch.reader().transactions(limit: 1).first)
         #expect((last.inserted, last.updated, last.deleted) == (1, 1, 1))
-        // The cloud hears of the deletion first.
+        // The cloud gets the deletion first.
         let kinds = try scratch.reader().changes(ofTransaction: last.id).changes.map { "\($0.kind) \($0.record)" }
         #expect(kinds.firstIndex(of: "delete old") == 0)
         try await journal.undo(transaction: last.id)
@@ -134,7 +134,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().problems.isEmpty)
     }
 
-    @Test func `a name that another record has is refused, and nothing is changed`() async throws {
+    @Test func `renaming to the name of another record is refused, and changes nothing`() async throws {
         struct Note: Tidemark.Record {
             var id: String
             var text: String
@@ -157,7 +157,7 @@ import TidemarkTransfer
         #expect(try scratch.records("Trip") == before)
     }
 
-    @Test func `a type of more fields than can be synchronised is refused`() async throws {
+    @Test func `a type with more fields than can be synchronised is refused`() async throws {
         let row = { (count: Int) in "{\"id\": \"a\", " + (0..<count).map { "\"f\($0)\": 1" }.joined(separator: ", ") + "}" }
         let error = await #expect(throws: ImportError.self) {
             try await scratch.importing(lines: [row(256)], .init(type: "Wide", nameField: "id"))

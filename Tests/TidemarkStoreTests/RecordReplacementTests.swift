@@ -3,9 +3,9 @@ import Testing
 
 @testable import TidemarkStore
 
-/// Goal: whatever the order in which records become one, the last name is found. Method: chains with known ends.
+/// Goal: if records are merged into one in any order, the last name is found. Method: chains with known ends.
 @Suite(.timeLimit(.minutes(30))) struct RecordReplacementTests {
-    @Test func `a record that became one with another over many steps has the name of the last`() {
+    @Test func `a record that was merged in many steps has the name of the last one`() {
         var replacements = RecordReplacements()
         let count = 20_000
         for number in (1..<count).reversed() {
@@ -18,7 +18,7 @@ import Testing
         #expect(groups.map(\.names.count) == [count - 1])
         #expect(Set(groups.flatMap(\.names.values)) == ["c0"])
         #expect(replacements.takePending().isEmpty)
-        // One that comes later still leads to the end.
+        // A later step still leads to the end.
         replacements.note("d", as: "c\(count - 1)", of: "Code", zone: 1)
         #expect(replacements.takePending().map(\.names) == [["d": "c0"]])
     }

@@ -7,8 +7,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: cleaning up removes what nothing names, and never anything else. Method: containers as damage, links and running imports
-/// leave them; whole listings before and after.
+/// Goal: cleaning up removes files that no record names, and no others. Method: containers in the state after damage, links and
+/// running imports; whole listings before and after.
 @Suite(.timeLimit(.minutes(30))) struct RecoveryTests {
     private let options = ImportOptions.destination { $0.assetFields = ["image"] }
 
@@ -41,7 +41,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [["private.sqlite", "private.sqlite-wal", "private.sqlite-shm"], ["private.sqlite"]])
-    func `a store that is missing costs no picture and is told`(names: [String]) async throws {
+    func `a missing store is reported, and no picture is removed`(names: [String]) async throws {
         let scratch = try await container()
         let before = try files(scratch)
         try losing(names, of: scratch)
@@ -72,7 +72,7 @@ import TidemarkTransfer
         #expect(try files(scratch) == before)
     }
 
-    @Test func `a log without its database is not thrown away`() async throws {
+    @Test func `a log without its database is not removed`() async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
         _ = try RecordStore(container: container, readsConcurrently: true)
@@ -83,10 +83,10 @@ import TidemarkTransfer
         #expect(try Data(contentsOf: scratch["Test.tidemark/private.sqlite-wal"]) == log)
     }
 
-    @Test func `a store whose making was broken off is made by the next import`() async throws {
+    @Test func `a store whose making was interrupted is made by the next import`() async throws {
         let scratch = try Scratch()
         let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
-        // What is there when a process dies before its first transaction.
+        // The files after a process dies before its first transaction.
         let store = try DatabaseQueue(path: container.store(.private).path)
         _ = try await store.writeWithoutTransaction { db in try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") }
         try store.close()
@@ -106,7 +106,7 @@ import TidemarkTransfer
         "", "DROP TABLE tide_assets", "ALTER TABLE tide_assets RENAME COLUMN id TO name", "DELETE FROM tide_assets",
         "DROP TABLE tide_assets; CREATE VIEW tide_assets AS SELECT '' AS id, 0 AS size, 0 AS media",
     ])
-    func `a registry that is none removes no picture`(sql: String) async throws {
+    func `an invalid registry removes no picture`(sql: String) async throws {
         let scratch = try await container()
         let before = try files(scratch)
         if sql.isEmpty {
@@ -122,12 +122,12 @@ import TidemarkTransfer
         #expect(try files(scratch) == before)
     }
 
-    @Test func `links and files of others in assets are reported and never removed or followed`() async throws {
+    @Test func `links and foreign files in assets are reported, and never removed or followed`() async throws {
         let scratch = try await container()
         let stranger = "ab000000000000000000000000000000-9"
         try scratch.write("theirs", to: "outside/\(stranger)")
         let assets = scratch["Test.tidemark/assets"]
-        // Where the link to a folder goes, no folder of ours may lie.
+        // No folder of ours may be at the link's target.
         let free = try #require(["ab", "ac", "ad"].first { !FileManager.default.fileExists(atPath: assets.path + "/" + $0) })
         let inFree = free + String(stranger.dropFirst(2))
         try scratch.write("theirs", to: "outside/\(inFree)")
@@ -140,7 +140,7 @@ import TidemarkTransfer
             "letter.txt", "zz/stray", "\(own)/letter.txt", "\(own)/cd000000000000000000000000000000-9", "\(own)0/\(inFree)",
         ]
         for path in kept { try scratch.write("theirs", to: "Test.tidemark/assets/\(path)") }
-        // One that is ours to remove shows that recovery has run.
+        // A removed file of our own shows that the recovery has run.
         let stray = "\(own)/\(own)111111111111111111111111111111-6"
         try scratch.write("strays", to: "Test.tidemark/assets/\(stray)")
         let before = try self.files(scratch)
@@ -154,7 +154,7 @@ import TidemarkTransfer
             Set(found) == ["letter.txt", "zz", "\(own)/letter.txt", kept[3], "\(own)0", free, link])
     }
 
-    @Test func `cleaning up removes what was left in staging, but for the lock and for folders`() async throws {
+    @Test func `cleaning up removes leftovers in staging, but not the lock and folders`() async throws {
         let scratch = try await container()
         let staging = scratch["Test.tidemark/staging"]
         try scratch.write("theirs", to: "Test.tidemark/staging/folder/file")
@@ -173,7 +173,7 @@ import TidemarkTransfer
         try await scratch.importing(lines: [#"{"id": "a", "image": "1.png"}"#], options)
         let container = try ContainerDirectory(openingAt: scratch.container)
         let store = try RecordStore(container: container)
-        // Nothing names it.
+        // No record names the content.
         try scratch.write(
             Picture.png(2), to: "Test.tidemark/assets/ab/ab000000000000000000000000000000-\(Picture.png(2).count)")
         let (log, staging) = (StepLog(), container.staging.path)
@@ -188,7 +188,7 @@ import TidemarkTransfer
         #expect(log.all == ["found", "marked", "unlisted", "fileRemoved", "filesRemoved"])
     }
 
-    @Test func `assets that are a link are not cleaned up`() async throws {
+    @Test func `an assets folder that is a link is not cleaned up`() async throws {
         let scratch = try await container()
         try FileManager.default.moveItem(at: scratch["Test.tidemark/assets"], to: scratch["assets"])
         try FileManager.default.createSymbolicLink(at: scratch["Test.tidemark/assets"], withDestinationURL: scratch["assets"])
@@ -197,7 +197,7 @@ import TidemarkTransfer
         #expect(FileManager.default.fileExists(atPath: stray.path))
     }
 
-    @Test func `while files are taken in, those that nothing names yet are no problem`() async throws {
+    @Test func `while files are staged, contents that no record names yet are no problem`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], options)
         let container = try ContainerDirectory(openingAt: scratch.container)
@@ -214,7 +214,7 @@ import TidemarkTransfer
     }
 
     #if os(Linux)
-        @Test func `assets that cannot be locked are let go of`() throws {
+        @Test func `assets that can't be locked are released`() throws {
             let scratch = try Scratch()
             let container = try ContainerDirectory(openingOrCreatingAt: scratch.container)
             try FileManager.default.createDirectory(

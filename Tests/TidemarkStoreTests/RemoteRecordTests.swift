@@ -4,8 +4,8 @@ import TidemarkModel
 
 @testable import TidemarkStore
 
-/// Goal: of what a cloud sends, exactly that is stored which the store can hold. Method: records with values and names at the limits, and the
-/// rule alone.
+/// Goal: the store accepts exactly those values from a cloud that it can hold. Method: records with values and names at the
+/// limits, and the rule alone.
 @Suite(.timeLimit(.minutes(30))) struct RemoteRecordTests {
     private func isStorable(_ value: FieldValue, name: String = "senja") -> Bool {
         RemoteRecord(
@@ -14,7 +14,7 @@ import TidemarkModel
         ).isStorable
     }
 
-    @Test func `a value has 16 MB at the most, in the text that the store has of it`() {
+    @Test func `a value has at most 16 MB in the text that the store has of it`() {
         let most = 16 << 20
         let (longest, tooLong) = (String(repeating: "c", count: most), String(repeating: "c", count: most + 1))
         let texts: [@Sendable (String) -> FieldValue] = [{ .string($0) }, { .reference($0) }, { .asset($0) }]
@@ -26,7 +26,7 @@ import TidemarkModel
         #expect(isStorable(list(most)) && !isStorable(list(most + 1)))
     }
 
-    @Test func `no text has a NUL, and each number is one`() {
+    @Test func `a text may not contain NUL, and a number must be a number`() {
         for value in [
             FieldValue.string("a\0b"), .reference("\0"), .asset("a\0"), .double(.infinity), .double(-.infinity), .double(.nan),
         ] {
@@ -48,7 +48,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `the last edit of changes is that of the field which was edited last in any of their records`() {
+    @Test func `the last edit of several changes is the latest edit of any field in any record`() {
         func saved(_ edited: EditTimes?) -> RemoteChange {
             .saved(RemoteRecord(name: "a", type: "Destination", tag: "1", values: [:], edited: edited, whole: { Data() }))
         }
@@ -64,7 +64,7 @@ import TidemarkModel
             Issue.record("it is no saved record")
             return
         }
-        // Who does not say so has a record that is whole.
+        // By default a record is complete.
         #expect(!record.isPartial && !record.lacksAssets)
     }
 }

@@ -8,8 +8,8 @@ import TidemarkTransfer
 
 @testable import TidemarkStore
 
-/// Goal: a change of the schema loses nothing, and is made as a whole or not at all. Method: a store before and after, its verification, its
-/// history, and what it has to send.
+/// Goal: a change of the schema loses no value, and is made as a whole or not at all. Method: a store before and after, its
+/// verification, its history, and its pending changes.
 @Suite(.timeLimit(.minutes(30))) struct SchemaChangeTests {
     private let scratch: Scratch
     private let store: RecordStore
@@ -45,7 +45,7 @@ import TidemarkTransfer
         try await store.types().first { $0.name == type }?.fields.map { "\($0.name) \($0.typeName)" } ?? []
     }
 
-    /// The records of a type as JSON, in the order of their names and without these.
+    /// The records of a type as JSON, in the order of their names, without the given fields.
     private func records(_ type: String) throws -> [String] {
         try scratch.records(type).map { line in
             let start = line.range(of: #""_name":"[^"]*",?"#, options: .regularExpression)
@@ -53,7 +53,7 @@ import TidemarkTransfer
         }
     }
 
-    /// The whole store, but for its clocks: what a change that is not made leaves as it is.
+    /// The whole state of the store except its clocks: a change that is not made leaves it the same.
     private func dump() throws -> [String] {
         try DamagedRows.run(scratch.container.appendingPathComponent("private.sqlite")) { db in
             let tables = try String.fetchAll(db, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
@@ -73,7 +73,7 @@ import TidemarkTransfer
         }
     }
 
-    /// Has the cloud know all records of a type as they are.
+    /// Marks all records of a type as known to the cloud.
     private func markSynced(_ type: String = "Place") throws {
         try DamagedRows.run(scratch.container.appendingPathComponent("private.sqlite")) { db in
             try db.execute(sql: "UPDATE \"\(type)\" SET _tag = 't', _base = _version, _pending = NULL")
@@ -96,7 +96,7 @@ import TidemarkTransfer
         let history = try scratch.reader().changes(ofRecord: "a")
         #expect(history.map { $0.fields.map(\.field) } == [[], ["title"], []])
         #expect(history[1].fields[0].before == .string("Senja") && history[1].fields[0].after == .string("Senja in May"))
-        // An edit from before is undone under the name of now.
+        // An edit from before the rename is undone under the new name.
         let edit = try #require(try scratch.reader().transactions().first { $0.id == history[1].transaction.id })
         _ = try await store.undo(transaction: edit.id, author: "test")
         #expect(try records("Place")[0] == #"{"rating":4,"title":"Senja"}"#)
@@ -107,7 +107,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `what is to be sent stays right when a field goes`() async throws {
+    @Test func `pending changes stay right when a field is dropped`() async throws {
         let names = (0..<20).map { "f\(String(format: "%02d", $0))" }
         try await set("a", Dictionary(uniqueKeysWithValues: names.map { ($0, .int64(1)) }))
         try await set("b", ["f03": .int64(1)])
@@ -118,7 +118,7 @@ import TidemarkTransfer
         let plan = try await change(.dropField("f03", of: "Place"))
         #expect(plan.steps.map(\.lost) == [2])
         #expect(try pending("a") == ["f02", "f17"])
-        // Nothing is left to send, and the row is as the cloud has it.
+        // Nothing is pending, and the row is as in the cloud.
         #expect(try pending("b") == nil)
         #expect(try pending("c") == nil)
         #expect(try await store.outbox().pending == 1)
@@ -168,12 +168,12 @@ import TidemarkTransfer
         #expect(try await fields() == ["height int64"])
         #expect(try records("Place") == [#"{"height":12}"#, #"{"height":13}"#, "{}"])
         #expect(try scratch.verification().isOK)
-        // History has the values as they were.
+        // History has the values from before.
         let old = try scratch.reader().changes(ofRecord: "b")
         #expect(old.map { $0.fields.map(\.before) } == [[nil], [.string("13")], [.string("about 12")], []])
     }
 
-    @Test func `a field that the cloud knows gets its type under another name`() async throws {
+    @Test func `a field that the cloud has gets another type only with another name`() async throws {
         try await set("a", ["rating": .int64(4)])
         try markSynced()
         let error = await #expect(throws: StoreError.self) {
@@ -183,7 +183,7 @@ import TidemarkTransfer
         try await change(.retypeField("rating", of: "Place", to: .init(name: "stars", type: .double)))
         #expect(try records("Place") == [#"{"stars":4.0}"#])
         #expect(try pending("a") == ["stars"])
-        // Boolean and int64 are one type to the cloud.
+        // Boolean and int64 are the same type in the cloud.
         try await set("a", ["open": .int64(1)])
         try markSynced()
         try await change(.retypeField("open", of: "Place", to: .init(name: "open", type: .int64, isBoolean: true)))
@@ -191,7 +191,7 @@ import TidemarkTransfer
         #expect(try pending("a") == nil)
     }
 
-    @Test func `a damaged record stands in the way, and stays found`() async throws {
+    @Test func `a damaged record prevents a change, and is still reported`() async throws {
         try await set("a", ["caption": .string("Senja"), "rating": .int64(4)])
         try await set("b", ["rating": .int64(4)])
         try DamagedRows.run(scratch.container.appendingPathComponent("private.sqlite")) { db in
@@ -242,7 +242,7 @@ import TidemarkTransfer
         }
         #expect(named?.message.contains("an index of place names 'code'") == true)
         try await store.dropIndex(named: "title.code", of: "place")
-        // Both records have one key now, and become one.
+        // Both records have one key now, and are merged.
         try await change(.retypeField("code", of: "place", to: .init(name: "code", type: .int64)))
         #expect(try records("place").count == 1)
         #expect(try scratch.verification().isOK)
@@ -274,14 +274,14 @@ import TidemarkTransfer
         #expect(try await change(.dropType("Note")).steps.map(\.lost) == [1])
         #expect(try await store.types().map(\.name) == ["Stop"])
         #expect(try scratch.reader().changes(ofRecord: "n").isEmpty)
-        // A type of that name begins anew.
+        // A new type of that name starts empty.
         try await set("n", ["number": .int64(1)], type: "Note")
         #expect(try records("Note") == [#"{"number":1}"#])
         #expect(try scratch.verification().isOK)
         #expect(try await change(.dropType("Nothing")).isDone)
     }
 
-    @Test func `conversions keep every value or say why not`() throws {
+    @Test func `conversions keep every value or give a reason`() throws {
         func convert(_ value: FieldValue, _ type: String, boolean: Bool = false) -> String {
             let source = RecordTypeSchema.Field(name: "f", type: value.type, isBoolean: boolean)
             guard let target = RecordTypeSchema.Field(name: "f", typeName: type),
@@ -339,7 +339,7 @@ import TidemarkTransfer
         let field = RecordTypeSchema.Field(name: "rating", type: .int64)
         _ = try await production.changeSchema([.add(RecordTypeSchema(name: "Place", fields: [field]))], author: "test")
         #expect(try await production.types()[0].fields.map(\.name) == ["caption", "rating"])
-        // Whoever has it open as it was is told.
+        // A program that has the store open with the old schema gets an error.
         let changed = await #expect(throws: StoreError.self) { try await set("b", ["caption": .string("Bodø")]) }
         #expect(changed?.message.contains("has become a production container") == true)
     }

@@ -7,7 +7,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: a type that grows stays one that can be read. Method: imports that make it grow, then its table, view and export.
+/// Goal: a type that grows can still be read. Method: imports that add fields, then its table, view and export.
 @Suite(.timeLimit(.minutes(30))) struct SchemaTests {
     private func fields(_ numbers: Range<Int>) -> [RecordTypeSchema.Field] { numbers.map { .init(name: "f\($0)", type: .int64) } }
 
@@ -41,7 +41,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["id", "ID"])
-    func `a field of the name field's name takes its place`(name: String) async throws {
+    func `a field with the name of the name field takes its place`(name: String) async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         try await scratch.importing(lines: [#"{"key": "b", "\#(name)": 7, "n": 2}"#], .destination { $0.nameField = "key" })
@@ -66,7 +66,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a schema file's field of the name field's name takes its place`() async throws {
+    @Test func `a schema file's field with the name of the name field takes its place`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))

@@ -4,8 +4,8 @@ import Testing
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: lists and locations come back from their text as they were written, and other text is no value. Method: texts and values alone,
-/// also random ones, whose seed is printed.
+/// Goal: lists and locations are read from their text as they were written, and other text is refused. Method: texts and values
+/// alone, also random ones, whose seed is printed.
 @Suite(.timeLimit(.minutes(30))) struct StoredTextTests {
     @Test(arguments: [
         FieldValue.list([], of: .string),
@@ -15,13 +15,13 @@ import TidemarkStore
         .list([.timestamp(1_700_000_000_123_456)], of: .timestamp),
         .list([.double(0), .double(-0.1), .double(1e300), .double(.leastNonzeroMagnitude), .double(1e22)], of: .double),
     ])
-    func `a list comes back as it was`(_ list: FieldValue) throws {
+    func `a list is read as it was written`(_ list: FieldValue) throws {
         let text = try #require(StoredText.text(list))
         guard case .list(let elements, let scalar) = list else { return }
         #expect(StoredText.elements(of: text, scalar) == elements, "\(text)")
     }
 
-    @Test func `a location comes back as it was, with what is known of it`() {
+    @Test func `a location is read as it was written, with its known parts`() {
         var place = Location(latitude: 69.3, longitude: -17.125)
         #expect(StoredText.place(StoredText.location(place)) == place)
         (place.altitude, place.horizontalAccuracy, place.verticalAccuracy) = (1e-7, 5, 0.1)
@@ -29,7 +29,7 @@ import TidemarkStore
         #expect(StoredText.place(StoredText.location(place)) == place)
     }
 
-    @Test func `text in another spelling of JSON says the same`() {
+    @Test func `text in another spelling of JSON gives the same value`() {
         #expect(StoredText.elements(of: " [ 1 , 2 ] ", .int64) == [.int64(1), .int64(2)])
         #expect(StoredText.elements(of: #"["a\u0041", "b"]"#, .string) == [.string("aA"), .string("b")])
         #expect(
@@ -40,7 +40,7 @@ import TidemarkStore
         "", "[", "]", "[1", "[,1]", "[1 2]", "[1]]", "[\"a]", "[\"a\"", "[null]", "[[1]]", "{}", "1", "[1]x", "[--1]",
         "[1e]",
     ])
-    func `text that is no list is no value`(_ text: String) {
+    func `invalid text of a list is refused`(_ text: String) {
         #expect(StoredText.elements(of: text, .int64) == nil)
         #expect(StoredText.elements(of: text, .double) == nil)
         #expect(StoredText.elements(of: text, .string) == nil)
@@ -49,9 +49,9 @@ import TidemarkStore
     @Test(arguments: [
         "", "{", "{}", "[]", #"{"latitude":1}"#, #"{"latitude":"1","longitude":2}"#, #"{"latitude":1,"longitude":2"#,
     ])
-    func `text that is no location is no value`(_ text: String) { #expect(StoredText.place(text) == nil) }
+    func `invalid text of a location is refused`(_ text: String) { #expect(StoredText.place(text) == nil) }
 
-    @Test func `random lists come back as they were`() throws {
+    @Test func `random lists are read as they were written`() throws {
         var random = Randomness("random lists in text")
         for _ in 0..<2_000 {
             let count = Int.random(in: 0...6, using: &random)

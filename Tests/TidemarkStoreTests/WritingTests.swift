@@ -11,7 +11,7 @@ import TidemarkSQLite
 @testable import TidemarkStore
 @testable import TidemarkTransfer
 
-/// Goal: a batch writes what changed, and notes it. Method: whole states of the store after imports of a few lines.
+/// Goal: a batch writes changed values, and records the changes. Method: whole states of the store after imports of a few lines.
 @Suite(.timeLimit(.minutes(30))) struct WritingTests {
     private func rows(_ scratch: Scratch, _ sql: String) throws -> [[String]] {
         try scratch.reader().database.read { db in
@@ -19,7 +19,7 @@ import TidemarkSQLite
         }
     }
 
-    @Test func `inserts of a batch share one change that names the range, and all of them are pending`() async throws {
+    @Test func `inserts of a batch share one change with their range, and all of them are pending`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: (1...5).map { #"{"id": "r\#($0)", "n": \#($0)}"# }, .destination())
         #expect(
@@ -30,7 +30,7 @@ import TidemarkSQLite
         #expect(try rows(scratch, "SELECT DISTINCT _version, _pending FROM Destination") == [["1", "-1"]])
     }
 
-    @Test func `a value that SQLite can't bind fails the save, and nothing of it is stored`() async throws {
+    @Test func `a value that SQLite can't bind fails the save, which stores nothing`() async throws {
         let scratch = try Scratch()
         let store = try RecordStore(container: ContainerDirectory(openingOrCreatingAt: scratch.container))
         let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
@@ -55,7 +55,7 @@ import TidemarkSQLite
         #expect(try rows(scratch, "SELECT caption FROM Destination ORDER BY _id") == [["short"], ["short"]])
     }
 
-    @Test func `an update notes the fields' values before and leaves the others alone`() async throws {
+    @Test func `an update records the fields' earlier values, and does not touch other fields`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(
             lines: [#"{"id": "a", "caption": "one", "n": 1, "x": 1.5}"#, #"{"id": "b", "n": 2}"#], .destination())
@@ -74,7 +74,7 @@ import TidemarkSQLite
             ])
     }
 
-    @Test func `a row that says the same changes nothing on disk`() async throws {
+    @Test func `a row with unchanged values writes nothing to the disk`() async throws {
         let scratch = try Scratch()
         let lines = [#"{"id": "a", "caption": "one", "n": 1}"#, #"{"n": 2, "id": "b"}"#]
         try await scratch.importing(lines: lines, .destination())
@@ -82,13 +82,13 @@ import TidemarkSQLite
         let summary = try await scratch.importing(lines: lines.reversed(), .destination())
         #expect(summary.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
         #expect(try Data(contentsOf: scratch["Test.tidemark/private.sqlite"]) == before)
-        // Fields that a row leaves out, and null for what has no value, change nothing either.
+        // Fields that a row leaves out, and null for a field without a value, change nothing either.
         let partial = try await scratch.importing(
             lines: [#"{"id": "a", "n": 1}"#, #"{"id": "b", "caption": null}"#], .destination())
         #expect(partial.changes == ChangeCounts(inserted: 0, updated: 0, unchanged: 2))
     }
 
-    @Test func `history gives values of all types back`() async throws {
+    @Test func `history returns values of all types`() async throws {
         let scratch = try Scratch()
         let schema = RecordTypeSchema(
             name: "Destination", fields: [.init(name: "raw", type: .bytes), .init(name: "d", type: .double)])
@@ -107,7 +107,7 @@ import TidemarkSQLite
         #expect(try rows(scratch, "SELECT _name FROM _Destination ORDER BY _id") == [["c"], ["a"], ["b"]])
     }
 
-    @Test func `what is pending gathers the changed fields`() async throws {
+    @Test func `a pending change collects the changed fields`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "x": 1, "y": 1, "z": 1}"#], .destination())
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
@@ -162,7 +162,7 @@ import TidemarkSQLite
         ("DELETE FROM tide_changes", [.record, .database]),
         ("DROP VIEW _Destination", [.database]),
     ])
-    func `what plain SQL takes away or renames is found`(
+    func `removals and renames by plain SQL are found`(
         sql: String, kinds: [VerificationReport.Problem.Kind]
     ) async throws {
         let scratch = try Scratch()
@@ -175,7 +175,7 @@ import TidemarkSQLite
         #expect(!problems.isEmpty)
     }
 
-    @Test func `a source that names a record twice changes nothing when it comes again`() async throws {
+    @Test func `a source that names a record twice changes nothing when it is imported again`() async throws {
         let scratch = try Scratch()
         let lines = [
             #"{"id": "a", "caption": "one", "rating": 1}"#, #"{"id": "b", "caption": "b"}"#,
@@ -192,14 +192,15 @@ import TidemarkSQLite
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a field may have the name of a word of SQL`() async throws {
+    @Test func `a field may have the name of an SQL keyword`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "order": "one", "select": 3}"#], .destination())
         #expect(try scratch.records("Destination") == [#"{"id":"a","order":"one","select":3}"#])
     }
 }
 
-/// Goal: loading an empty table without its index ends in the same store. Method: small batches, names that repeat at chosen places.
+/// Goal: loading an empty table without its index gives the same store. Method: small batches, names that repeat at chosen
+/// places.
 @Suite(.timeLimit(.minutes(30))) struct LoadingTests {
     private func lines(_ count: Int) -> [String] { (0..<count).map { #"{"id": "r\#($0)", "n": \#($0)}"# } }
 
@@ -210,12 +211,12 @@ import TidemarkSQLite
     }
 
     @Test(arguments: [0, 5, 25, 99])
-    func `a name that comes twice is found wherever it repeats`(repeated: Int) async throws {
+    func `a repeated name is found wherever it repeats`(repeated: Int) async throws {
         let scratch = try Scratch()
         let changed = #"{"id": "r\#(repeated)", "n": -1}"#
         let summary = try await scratch.importing(
             lines: lines(100) + [changed] + lines(100), .destination { $0.batchSize = 10 })
-        // Where both come in one batch, the last counts at once.
+        // If both rows are in one batch, the last one counts at once.
         let isOneBatch = repeated < 9
         #expect(summary.changes == ChangeCounts(inserted: 100, updated: isOneBatch ? 0 : 2, unchanged: isOneBatch ? 101 : 99))
         #expect(
@@ -226,11 +227,11 @@ import TidemarkSQLite
         #expect(try hasIndex(scratch))
     }
 
-    @Test func `a load that was interrupted is completed by the next writer`() async throws {
+    @Test func `an interrupted load is completed by the next writer`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: lines(20), .destination { $0.batchSize = 10 })
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
-        // As a process leaves it that dies between two batches of a load.
+        // The state after a process dies between two batches of a load.
         try await store.write { db in try db.execute(sql: "DROP INDEX tide_name_Destination") }
         #expect(try scratch.verification().isOK)
         let summary = try await scratch.importing(lines: lines(30), .destination { $0.batchSize = 10 })
@@ -253,7 +254,7 @@ import TidemarkSQLite
         }
         try await scratch.importing(lines: lines(0..<20), options)
         #expect(try indexes() == ["tide_name_Destination", "tide_reference_Destination.trip"])
-        // As a store is whose load was interrupted.
+        // The state of a store after an interrupted load.
         try DatabaseQueue.execute(
             scratch["Test.tidemark/private.sqlite"], "DROP INDEX \"tide_reference_Destination.trip\"")
         #expect(try scratch.verification().isOK)
@@ -262,7 +263,7 @@ import TidemarkSQLite
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a load of another type that was interrupted is completed before names are looked up in it`() async throws {
+    @Test func `an interrupted load of another type is completed before names are looked up in it`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: lines(20), .destination { $0.batchSize = 10 })
         let store = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
@@ -295,13 +296,13 @@ import TidemarkSQLite
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `kinds of changes are the same numbers in Swift and in C`() {
+    @Test func `kinds of changes have the same numbers in Swift and in C`() {
         let pairs: [(ChangeKind, tide_change_kind)] = [
             (.insert, tide_change_insert), (.update, tide_change_update), (.delete, tide_change_delete),
         ]
         #expect(pairs.count == ChangeKind.allCases.count)
         for (kind, inC) in pairs { #expect(kind.rawValue == Int(inC.rawValue)) }
-        // The outbox has no update: both are a save.
+        // The outbox does not distinguish updates: both kinds are a save.
         #expect(
             ExportKind.save.rawValue == ChangeKind.insert.rawValue && ExportKind.delete.rawValue == ChangeKind.delete.rawValue)
     }

@@ -10,8 +10,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: the account decides whether a container is synchronised, and nobody gets another's records. Method: each state of the table, and
-/// real containers whose accounts come and go.
+/// Goal: the account decides whether a container is synchronised, and no account gets another's records. Method: each state of
+/// the table, and real containers whose accounts come and go.
 @Suite(.timeLimit(.minutes(30))) struct AccountTests {
     private struct State: CustomTestStringConvertible, Sendable {
         let state: AccountState
@@ -28,7 +28,7 @@ import TidemarkSync
     ]
 
     @Test(arguments: table)
-    private func `setting up succeeds or fails as the account's state says, and what waits goes out afterwards`(
+    private func `setting up succeeds or fails by the account's state, and pending changes are sent afterwards`(
         _ it: State
     ) async throws {
         let scratch = try Scratch()
@@ -46,7 +46,7 @@ import TidemarkSync
             #expect(events.contains { $0.kind == .export && $0.succeeded })
         } else {
             #expect(report.failure?.code == it.codes[0])
-            // No import and no export follows.
+            // There is no import and no export afterwards.
             #expect(events.allSatisfy { $0.kind == .setup })
             #expect(try a.reader().outbox().pending == 1)
             box.value = AccountState(isSignedIn: true)
@@ -54,7 +54,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `an account that is not available for the moment deletes nothing and sends nothing`() async throws {
+    @Test func `an account that is temporarily unavailable deletes nothing and sends nothing`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -73,7 +73,7 @@ import TidemarkSync
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `an account that is switched off while it runs stops it, and switched on again lets it go on`() async throws {
+    @Test func `switching an account off stops its synchronisation, and switching it on resumes it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let time = Box(Timestamp.now())
@@ -94,7 +94,7 @@ import TidemarkSync
         let report = try await a.engine.sync()
         #expect(report.failure?.code == 134400)
         #expect(recording.sent.count <= 6)
-        // What the stopped export has left was not refused.
+        // Records left by the stopped export don't count as refused.
         let exports = try a.reader().events().map(\.event).filter { $0.kind == .export && $0.failure == nil }
         #expect(!exports.isEmpty && exports.allSatisfy { $0.end != nil && $0.totalRecords == nil }, "\(exports)")
         box.value = AccountState(isSignedIn: true)
@@ -102,8 +102,8 @@ import TidemarkSync
         #expect(Set(recording.sent).count == 10)
     }
 
-    @Test func `what was not synchronised when an account signs out is set aside, and restored when it comes back`() async throws
-    {
+    @Test
+    func `unsynchronised changes are set aside when an account signs out, and restored when it signs in again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let other = try await cloud.cloud.addAccount("ben@example.org")
@@ -119,7 +119,7 @@ import TidemarkSync
             try await a.delete("gone")
         }
         try await Device.gone(url)
-        // Elsewhere it goes on meanwhile.
+        // Another device goes on in the meantime.
         let elsewhere = try Device(scratch["elsewhere.tidemark"], database: cloud.database())
         _ = try await elsewhere.engine.sync()
         try await elsewhere.set("senja", ["rating": .int64(2)])
@@ -130,7 +130,7 @@ import TidemarkSync
             try await a.set("later", ["caption": .string("of nobody")])
             let report = try await a.engine.sync()
             #expect(report.isComplete)
-            // The other account gets nothing, and its store has nothing.
+            // The other account gets none of the records.
             #expect(try StoreVerification(of: a.container).run().problems.isEmpty)
             #expect(try a.records().isEmpty)
             let zone = CloudZoneID("TidemarkZone")
@@ -164,7 +164,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [MergePolicy.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback])
-    func `a record that was deleted and made again before it was set aside is there when it is restored`(
+    func `a record that was deleted and made again before it was set aside is restored`(
         policy: MergePolicy
     ) async throws {
         let scratch = try Scratch()
@@ -184,7 +184,7 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["caption": .string("Senja"), "rating": .int64(2)]])
         _ = try await a.engine.restore(quarantine, policy: policy)
         _ = try await a.engine.sync()
-        // Where the edit of the other device wins over the deletion, both copies become one, field by field.
+        // If the other device's edit wins over the deletion, both copies are merged field by field.
         let rating: [String: FieldValue] = policy.name == "mergeByPropertyObjectTrump" ? ["rating": .int64(2)] : [:]
         #expect(try a.records() == ["senja": rating.merging(["caption": .string("made again")]) { $1 }])
         _ = try await elsewhere.engine.sync()
@@ -192,7 +192,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [SignInChoice.merge, .apart, .delete, .ask])
-    func `records that are here when an account comes are merged, kept apart, deleted or asked about`(
+    func `records that are here when an account signs in are merged, kept apart, deleted or asked about`(
         _ choice: SignInChoice
     ) async throws {
         let scratch = try Scratch()
@@ -223,7 +223,7 @@ import TidemarkSync
     }
 }
 
-/// A value that changes while others look at it.
+/// A value that changes while other tasks read it.
 final class Box<Value: Sendable>: Sendable {
     private let state: LockedValue<Value>
     init(_ value: Value) { state = LockedValue(value) }

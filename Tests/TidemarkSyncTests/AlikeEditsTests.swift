@@ -7,8 +7,9 @@ import TidemarkStore
 
 @testable import TidemarkSync
 
-/// Goal: an edit counts as one although it leaves a field as somebody else has it, or as it was: under the policy of the latest edit nothing
-/// older wins over it. Method: three devices on one clock edit one field, and synchronise in different orders.
+/// Goal: an edit counts even if it sets a field to the value that another device has set, or that it had before: under the policy
+/// of the latest edit no older edit wins over it. Method: three devices on one clock edit one field, and synchronise in different
+/// orders.
 @Suite(.timeLimit(.minutes(30))) struct AlikeEditsTests {
     private struct World {
         let scratch: Scratch
@@ -46,7 +47,7 @@ import TidemarkStore
         }
     }
 
-    /// A moment later each time.
+    /// A later time at each call.
     private final class Clock: Sendable {
         private let time: LockedValue<Int64>
         init(_ time: Int64) { self.time = LockedValue(time) }
@@ -61,7 +62,7 @@ import TidemarkStore
     private let begin: Int64 = 1_700_000_000_000_000
 
     @Test(arguments: [false, true])
-    func `an edit between two that set the same value loses, whether it knows of the first or not`(knows: Bool) async throws {
+    func `an edit between two that set one value loses, whether or not it knows of the first`(knows: Bool) async throws {
         let world = try await World()
         try await world.set(0, "before")
         try await world.sync(0, 1, 2)
@@ -69,7 +70,7 @@ import TidemarkStore
         if knows { try await world.sync(0, 2) }
         try await world.set(2, "between")
         try await world.set(1, "alike")
-        // The second device has nothing to change in the cloud but the time.
+        // The second device changes only the time in the cloud.
         try await world.sync(0, 1, 2, 0, 1)
         try world.check("alike")
         try await world.set(2, "after")
@@ -78,7 +79,7 @@ import TidemarkStore
     }
 
     @Test
-    func `an edit that the cloud has by now, but older, is to be sent for its time, and counts when the cloud has changed again`()
+    func `an edit whose value the cloud has with an older time is sent for its time, and counts when the cloud changes again`()
         async throws
     {
         let scratch = try Scratch()
@@ -115,14 +116,15 @@ import TidemarkStore
         #expect(try await next() == nil)
     }
 
-    @Test func `an edit of a deleted record stays when others have made the record anew later, without the field`() async throws {
+    @Test
+    func `an edit of a deleted record stays if another device makes the record again later, without the field`() async throws {
         let world = try await World()
         try await world.set(0, "before")
         try await world.sync(0, 1)
         try await world.devices[0].delete("senja")
         try await world.sync(0)
         try await world.set(1, "edited")
-        // It hears of the deletion, and sends nothing yet.
+        // The device learns of the deletion, and sends nothing yet.
         try await world.devices[1].engine.preview()
         try await world.devices[0].set("senja", ["rating": .int64(7)])
         try await world.sync(0, 1, 0, 2)

@@ -11,8 +11,8 @@ import TidemarkSync
 import TidemarkTesting
 import TidemarkTransfer
 
-/// Goal: pictures go up before their records, once, and from where they were interrupted. Method: real files through a real cloud, which
-/// fails in between.
+/// Goal: pictures are uploaded before their records, once, and continue after an interruption. Method: real files through a real
+/// cloud, which fails in between.
 @Suite(.timeLimit(.minutes(30))) struct AssetSyncTests {
     /// Pictures of some MB that differ, as records of a container.
     private func importing(_ scratch: Scratch, into container: URL, pictures: [Data]) async throws {
@@ -28,7 +28,7 @@ import TidemarkTransfer
         Picture.png(number) + Data((0..<bytes).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
     }
 
-    @Test func `pictures arrive as they were, and equal ones go up once`() async throws {
+    @Test func `pictures arrive unchanged, and equal ones are uploaded once`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(
@@ -37,7 +37,7 @@ import TidemarkTransfer
         let recording = RecordingDatabase(try cloud.database())
         let a = try Device(scratch["a.tidemark"], database: recording)
         #expect(try await a.engine.sync().isComplete)
-        // Six small ones in a piece each, the large one in three.
+        // The six small pictures have a piece each, the large one has three.
         #expect(recording.uploads == 6 + 3)
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         #expect(try await b.engine.sync().isComplete)
@@ -49,18 +49,18 @@ import TidemarkTransfer
             #expect(try Data(contentsOf: #require(one)) == Data(contentsOf: #require(other)))
         }
         #expect(!FileManager.default.fileExists(atPath: b.container.url.appendingPathComponent("downloads").path))
-        // Known ones do not go up again.
+        // A known picture is not uploaded again.
         try await a.set("again", ["image": try a.records()["r3"]?["image"]])
         #expect(try await a.engine.sync().isComplete)
         #expect(recording.uploads == 6 + 3)
     }
 
-    @Test func `a content that can't be fetched keeps no other record away, and comes when it can be`() async throws {
+    @Test func `a content that can't be fetched does not keep other records away, and is fetched later`() async throws {
         let devices = try await LazyDevices(.all)
         try await LazyDevices.save(LazyDevices.picture(1), as: "picture", on: devices.maker)
         try await devices.maker.set("note", ["caption": .string("without a picture")])
         #expect(try await devices.maker.engine.sync().isComplete)
-        // As where a server sends to an address that is not followed.
+        // As with a server that redirects to a forbidden address.
         devices.database.downloadsFail(with: .permissionFailure)
         let report = try await devices.viewer.engine.sync()
         #expect(report.deferred == 1)
@@ -72,7 +72,7 @@ import TidemarkTransfer
         #expect(try devices.isHere(devices.asset("picture")))
     }
 
-    @Test func `a content that can't be fetched is told with its field and the reason, until it comes`() async throws {
+    @Test func `a content that can't be fetched is reported with its field and the reason, until it is fetched`() async throws {
         let devices = try await LazyDevices(.all)
         try await LazyDevices.save(LazyDevices.picture(1), as: "picture", on: devices.maker)
         #expect(try await devices.maker.engine.sync().isComplete)
@@ -87,7 +87,7 @@ import TidemarkTransfer
         let missing = try deferred.missingContents()
         #expect(missing.map(\.field) == ["image"] && missing.map(\.code) == [.assetNotAvailable])
         #expect(missing.first?.reason == "the asset \(content.digest) is not there")
-        // The reason is that of the last try, and no field of the record.
+        // The reason is that of the last try, and not a field of the record.
         devices.database.downloadsFail(with: .permissionFailure)
         #expect(try await devices.viewer.engine.sync().deferred == 1)
         let again = try #require(try devices.viewer.reader().deferredRecords().first)
@@ -100,7 +100,7 @@ import TidemarkTransfer
         #expect(try devices.viewer.records() == devices.maker.records())
     }
 
-    @Test func `a content of the cloud's limit goes up, and one that is a byte larger is not sent`() async throws {
+    @Test func `a content of the cloud's limit is uploaded, and one with a byte more is not sent`() async throws {
         let devices = try await LazyDevices(.all)
         let picture = LazyDevices.picture(1, bytes: 1000)
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
@@ -118,14 +118,14 @@ import TidemarkTransfer
         #expect(try devices.isHere(devices.asset("r")))
     }
 
-    @Test func `what was interrupted goes on where it was, up and down`() async throws {
+    @Test func `an interrupted upload or download continues where it was`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(scratch, into: scratch["a.tidemark"], pictures: [large(1, bytes: 17_000_000)])
         let faulty = FaultyDatabase(try cloud.database(), plan: FaultPlan(seed: 3))
         let recording = RecordingDatabase(faulty)
         let a = try Device(scratch["a.tidemark"], database: recording)
-        // Account, zone, first page; what is missing; two pieces go up, the third does not.
+        // Account, zone, first page; the missing contents; two pieces are uploaded, the third fails.
         let down = Array(repeating: CloudFault.networkUnavailable, count: 100)
         faulty.inject([.slow, .slow, .slow, .slow, .slow, .slow] + down)
         let first = try await a.engine.sync(patience: .zero)
@@ -147,7 +147,7 @@ import TidemarkTransfer
         #expect(try StoreVerification(of: b.container).run().problems.isEmpty)
     }
 
-    @Test func `what was downloaded and is another content is not stored, and is downloaded again`() async throws {
+    @Test func `a download with a wrong content is not stored, and is repeated`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let content = Picture.png(1)
@@ -164,7 +164,7 @@ import TidemarkTransfer
         #expect(try Data(contentsOf: #require(b.store.file(of: id))) == content)
     }
 
-    @Test func `a damaged picture goes nowhere, the other records do, and it goes when it is whole again`() async throws {
+    @Test func `a damaged picture is not sent, other records are, and it is sent once it is whole again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(scratch, into: scratch["a.tidemark"], pictures: (0..<3).map { Picture.png($0) })
@@ -183,7 +183,7 @@ import TidemarkTransfer
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `an upload that was interrupted between its last piece and its end is ended`() async throws {
+    @Test func `an upload that was interrupted between its last piece and its end is finished`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(scratch, into: scratch["a.tidemark"], pictures: [Picture.png(1)])
@@ -196,7 +196,7 @@ import TidemarkTransfer
         #expect(try await a.engine.sync().isComplete)
     }
 
-    /// A device whose picture of 2,500,000 bytes goes up in three pieces, before each of which something happens.
+    /// A device that uploads a picture of 2,500,000 bytes in three pieces; something happens before each of them.
     private func upload(
         _ happens: @escaping @Sendable (_ offset: Int64, _ content: Data, _ cloud: any CloudDatabase, _ part: URL) async -> Void
     ) async throws -> (sent: Int, arrived: Data?) {
@@ -223,7 +223,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [1_000_000, 1_300_000, 2_400_000])
-    func `pieces without an answer may arrive after the device has asked how far the cloud is`(_ count: Int) async throws {
+    func `pieces without an answer may arrive after the device asks for the offset`(_ count: Int) async throws {
         let (sent, arrived) = try await upload { offset, content, cloud, _ in
             guard offset == 0 else { return }
             for start in stride(from: 0, to: count, by: 1_000_000) {
@@ -248,7 +248,7 @@ import TidemarkTransfer
         #expect(sent == 5)
     }
 
-    @Test func `what a store fetches is not removed when the container's other store is set aside`() async throws {
+    @Test func `downloads of one store are not removed when the container's other store is set aside`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let content = large(1, bytes: 9_000_000)
@@ -262,7 +262,7 @@ import TidemarkTransfer
         let names = LockedValue<[[String]]>([])
         recording.beforeDownload { piece in
             guard piece.offset > 0 else { return }
-            // The shared store has a file on its way, too, from an account before.
+            // The shared store has a partial download, too, from an account before.
             _ = try? Data(count: 8).write(to: downloads.appendingPathComponent("\(piece.digest).shared"))
             try? await other.wipe()
             names.withLock { $0.append((try? FileManager.default.contentsOfDirectory(atPath: downloads.path)) ?? []) }
@@ -275,7 +275,7 @@ import TidemarkTransfer
         #expect(try Data(contentsOf: #require(b.store.file(of: id))) == content)
     }
 
-    @Test func `a store that is set aside removes what it was fetching`() async throws {
+    @Test func `a store that is set aside removes its partial downloads`() async throws {
         let scratch = try Scratch()
         let device = try Device(scratch["a.tidemark"], database: await TestCloud(scratch).database())
         let downloads = device.container.url.appendingPathComponent("downloads")

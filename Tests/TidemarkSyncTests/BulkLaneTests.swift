@@ -9,9 +9,9 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer
 
-/// Goal: much that is sent keeps nobody waiting. Method: a real import, and edits made while its batches are on their way.
+/// Goal: bulk changes don't delay a person's edits. Method: a real import, and edits made while its batches are sent.
 @Suite(.timeLimit(.minutes(30))) struct BulkLaneTests {
-    /// - Parameter padding: Bytes that each caption has more.
+    /// - Parameter padding: How many bytes each caption is longer.
     private func importing(
         _ scratch: Scratch, _ count: Int, picture: Int = 1, padding: Int = 0, into container: URL
     ) async throws {
@@ -25,13 +25,13 @@ import TidemarkTransfer
         _ = try await BulkImport(source: .file(scratch["records.jsonl"]), into: container, options: options).run()
     }
 
-    @Test func `a person's edit goes with the next batch, whatever waits in bulk`() async throws {
+    @Test func `a person's edit is sent with the next batch, before any bulk changes`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(scratch, 3000, into: scratch["a.tidemark"])
         let recording = RecordingDatabase(try cloud.database())
         let a = try Device(scratch["a.tidemark"], database: recording)
-        // Of a record that is new, and of one that waits in bulk itself.
+        // An edit of a new record, and one of a record that is pending in bulk.
         recording.afterRequest(2) {
             try? await a.set("mine", ["caption": .string("new")])
             try? await a.set("r2999", ["caption": .string("edited")])
@@ -44,7 +44,7 @@ import TidemarkTransfer
         #expect(recording.sizes.max() == 400)
     }
 
-    @Test func `before much goes up the account is asked whether it has room`() async throws {
+    @Test func `the device asks whether the account has room before it sends bulk changes`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await importing(scratch, 1500, into: scratch["a.tidemark"])
@@ -58,10 +58,10 @@ import TidemarkTransfer
         #expect(recording.sizes.isEmpty)
     }
 
-    @Test func `what is deleted in bulk goes although there is no room, and makes some`() async throws {
+    @Test func `bulk deletions are sent even if there is no room, and make some`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
-        // Deleted records count less than before, and the answers to requests count as well.
+        // Deleted records count less than before, and stored answers to requests count as well.
         try await importing(scratch, 1000, padding: 500, into: scratch["a.tidemark"])
         let recording = RecordingDatabase(try cloud.database())
         let a = try Device(scratch["a.tidemark"], database: recording)

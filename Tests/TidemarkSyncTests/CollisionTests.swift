@@ -11,8 +11,9 @@ import TidemarkSync
 import TidemarkTesting
 import TidemarkTransfer
 
-/// Goal: two contents with the same XXH3-128, by which a container names its files, stay two wherever they meet. Method: a crafted pair that
-/// comes by several manifests, containers and accounts, and is moved, copied, evicted and set aside; each record's bytes are read.
+/// Goal: two contents with the same XXH3-128, which containers use to name files, stay two everywhere. Method: a crafted pair
+/// that is imported by several manifests, containers and accounts, and is moved, copied, evicted and set aside; each record's
+/// bytes are read.
 @Suite(.timeLimit(.minutes(30))) struct CollisionTests {
     private static let first = Collision.pair.0
     private static let second = Collision.pair.1
@@ -55,14 +56,14 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [["first", "second"], ["second", "first"]])
-    func `contents of two manifests stay two in one store, whichever comes first, also when they come again`(
+    func `contents of two manifests stay two in one store, in either order, also when they are imported again`(
         order: [String]
     ) async throws {
         for _ in 0..<2 {
             for name in order { try await importing(Self.both[name]!, as: name, into: scratch.container) }
             #expect(try contents(scratch.container) == Self.both)
         }
-        // Under one name, one replaces the other.
+        // Both get one name, so that one replaces the other.
         for name in order {
             try await importing(Self.both[name]!, as: "changed", into: scratch.container)
             #expect(try contents(scratch.container)["changed"] == Self.both[name])
@@ -77,17 +78,17 @@ import TidemarkTransfer
         try await importing(Self.second, as: "second", into: other)
         let a = try Device(one, database: cloud.database())
         let b = try Device(other, database: cloud.database())
-        // Without the collision this proves nothing.
+        // Without equal digests this test would prove nothing.
         #expect(try asset("first", on: a) == asset("second", on: b))
         for device in [a, b, a] { #expect(try await device.engine.sync().isComplete) }
         for url in [one, other] { #expect(try contents(url) == Self.both) }
-        // A third one has neither.
+        // A third container has neither content.
         let c = try Device(scratch["c.tidemark"], database: cloud.database())
         #expect(try await c.engine.sync().isComplete)
         #expect(try contents(c.container.url) == Self.both)
     }
 
-    @Test func `contents that were evicted come back each as its own, in either order`() async throws {
+    @Test func `contents that were evicted are fetched again, each as its own, in either order`() async throws {
         let cloud = try await TestCloud(scratch)
         for name in ["first", "second"] { try await importing(Self.both[name]!, as: name, into: scratch.container) }
         let device = try Device(scratch.container, database: cloud.database())
@@ -95,7 +96,7 @@ import TidemarkTransfer
         let access = AssetAccess(device.container, engines: [device.engine], stores: [device.store])
         let ids = [try asset("first", on: device), try asset("second", on: device)]
         for order in [ids, ids.reversed()] {
-            // The second one of a digest stays: it would not get its identifier again.
+            // The second content of a digest is not evicted: it would not get its identifier again.
             #expect(try await access.evict(Set(ids)).assets == 1)
             for id in order {
                 try await access.download([id], priority: .userInitiated, progress: nil)
@@ -113,7 +114,7 @@ import TidemarkTransfer
             "first": try cloud.database(), "second": try cloud.cloud.database(.private, of: TestCloud.container, account: ben.id),
         ]
         for (name, database) in databases.sorted(by: { $0.key < $1.key }) {
-            // Both records have one name, too.
+            // Both records have the same name, too.
             try await importing(Self.both[name]!, as: "picture", into: scratch["\(name).tidemark"])
             let device = try Device(scratch["\(name).tidemark"], database: database)
             #expect(try await device.engine.sync().isComplete)
@@ -158,7 +159,7 @@ import TidemarkTransfer
         #expect(try contents(device.container.url) == Self.both)
     }
 
-    @Test func `a content that was set aside comes back as its own, beside another of the same digest`() async throws {
+    @Test func `a content that was set aside is restored as its own, beside another of the same digest`() async throws {
         let cloud = try await TestCloud(scratch)
         let device = try Device(scratch.container, database: cloud.database())
         try await device.set("known", ["caption": .string("known")])
@@ -167,7 +168,7 @@ import TidemarkTransfer
         let before = try asset("first", on: device)
         let quarantine = try #require(try await device.engine.signOut())
         try await LazyDevices.save(Self.second, as: "second", on: device)
-        // Without the collision this proves nothing.
+        // Without equal digests this test would prove nothing.
         #expect(try asset("second", on: device) == before)
         #expect(try await device.engine.sync().isComplete)
         try await device.engine.restore(quarantine)

@@ -11,8 +11,8 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer
 
-/// Goal: what is damaged in a store goes nowhere, and is repaired where it is known what it was. Method: values are changed in the database
-/// file behind the store's back, and devices synchronise through a real cloud.
+/// Goal: damaged values of a store are not sent, and are repaired if the right value is known. Method: values are changed in the
+/// database file without the store, and devices synchronise through a real cloud.
 @Suite(.timeLimit(.minutes(30))) struct DamageTests {
     private func execute(_ device: Device, _ sql: String) throws {
         let queue = try DatabaseQueue(path: device.container.store(.private).path)
@@ -38,9 +38,9 @@ import TidemarkTransfer
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         _ = try await b.engine.sync()
         #expect(try b.records().keys.sorted() == ["one", "three"])
-        // Another synchronisation looks at it again, and still does not send it.
+        // Another synchronisation checks it again, and still does not send it.
         #expect(try await a.engine.sync().exported == 0)
-        // What was repaired is sent.
+        // A repaired record is sent.
         try execute(a, "UPDATE Destination SET caption = 'caption of two' WHERE _key = 'two'")
         #expect(try await a.engine.sync().isComplete)
         _ = try await b.engine.sync()
@@ -60,7 +60,7 @@ import TidemarkTransfer
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `one flipped bit of a record that waits to be sent is flipped back, and the record is sent`() async throws {
+    @Test func `one flipped bit of a pending record is flipped back, and the record is sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -83,7 +83,7 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `a damaged record with an edit is repaired from the cloud where its tag is the same, and sent`() async throws {
+    @Test func `a damaged record with an edit is repaired from the cloud if its tag is the same, and sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -102,7 +102,7 @@ import TidemarkTransfer
         #expect(try b.records() == a.records())
     }
 
-    @Test func `a damaged record without edits becomes what the cloud has, and history calls what was before damaged`()
+    @Test func `a damaged record without edits gets the cloud's values, and history calls the earlier values damaged`()
         async throws
     {
         let scratch = try Scratch()
@@ -123,7 +123,7 @@ import TidemarkTransfer
         #expect(try a.records() == b.records())
     }
 
-    @Test func `a repair takes what the cloud has by now of a damaged record, unless it has edits`() async throws {
+    @Test func `a repair takes the cloud's current version of a damaged record, unless the record has edits`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -140,7 +140,7 @@ import TidemarkTransfer
         #expect(try a.records()["a"] == b.records()["a"] && problems(a) == ["b"] && a.reader().deferredRecords().isEmpty)
     }
 
-    @Test func `a reference that is damaged beside its index becomes what the cloud has, and can be deleted from there`()
+    @Test func `a damaged reference gets the cloud's value even if its index is right, and can be deleted by the cloud`()
         async throws
     {
         let scratch = try Scratch()
@@ -154,7 +154,7 @@ import TidemarkTransfer
         _ = try await b.engine.sync()
         try await Device.gone(scratch["a.tidemark"])
         try await Damage.checkpoint(scratch["a.tidemark"])
-        // In the rows of the table, and not in the index behind them.
+        // The table is changed, and its index is not.
         for name in ["one", "two"] {
             for byte in 0..<3 {
                 try Damage.flip(scratch["a.tidemark/private.sqlite"], after: "target of \(name): ", byte: byte, bit: 1)
@@ -170,7 +170,7 @@ import TidemarkTransfer
         #expect(try problems(a).isEmpty)
     }
 
-    @Test func `a record whose name is damaged is not deleted because the cloud has none of that name`() async throws {
+    @Test func `a record with a damaged name is not deleted because the cloud has no record of that name`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -180,12 +180,12 @@ import TidemarkTransfer
         let report = try await a.engine.repair()
         #expect(report.repaired == [] && report.remaining.map(\.record.name) == ["twn"])
         #expect(try problems(a) == ["twn"])
-        // With its name it is whole again.
+        // With its right name it is whole again.
         try execute(a, "UPDATE Destination SET _key = 'two' WHERE _key = 'twn'")
         #expect(try problems(a) == [] && a.records().keys.sorted() == ["one", "two"])
     }
 
-    @Test func `an edit of a damaged record is not merged with another's before it is repaired`() async throws {
+    @Test func `an edit of a damaged record is merged only after a repair`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -203,7 +203,7 @@ import TidemarkTransfer
         _ = try await b.engine.sync()
         #expect(try b.records()["a"]?["details"] == .string("islands"))
         #expect(try await a.engine.repair().remaining.map(\.record.name) == ["a"])
-        // Somebody repairs it.
+        // A person repairs it.
         try execute(a, "UPDATE Destination SET details = 'islands' WHERE _key = 'a'")
         #expect(try await a.engine.sync().isComplete)
         _ = try await b.engine.sync()
@@ -213,7 +213,7 @@ import TidemarkTransfer
         #expect(try a.reader().deferredRecords().isEmpty)
     }
 
-    @Test func `a damaged record can be deleted and accepted, and nothing else`() async throws {
+    @Test func `a damaged record can only be deleted or accepted`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -239,7 +239,7 @@ import TidemarkTransfer
         #expect(try b.records()["b"]?["caption"] == .string("rubbish"))
     }
 
-    @Test func `a value that the record had before repairs it`() async throws {
+    @Test func `an earlier value of the record repairs it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -253,7 +253,7 @@ import TidemarkTransfer
         #expect(try problems(a).isEmpty)
     }
 
-    @Test func `bits flipped in the file by the hundred are neither sent, merged, backed up nor kept`() async throws {
+    @Test func `hundreds of flipped bits are neither sent, merged, backed up nor kept`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let count = 1200
@@ -273,7 +273,7 @@ import TidemarkTransfer
             try await a.store.apply(
                 edits, schemas: [RecordTypeSchema(name: "Destination", fields: fields.map { .init(name: $0.0, type: $0.1) })])
             #expect(try await a.engine.sync(patience: .seconds(600)).isComplete)
-            // A third of them have edits that wait.
+            // A third of them have pending edits.
             try await a.store.apply(
                 stride(from: 0, to: count, by: 3).map { index in
                     RecordEdit(
@@ -285,7 +285,7 @@ import TidemarkTransfer
         try await Device.gone(scratch["a.tidemark"])
         try await Damage.checkpoint(scratch["a.tidemark"])
         var random = Randomness("flips of bits in records")
-        // Two bits in some, which the digest alone does not lead back.
+        // Some get two flipped bits, which the digest alone can't repair.
         let damaged = Array((0..<count).shuffled(using: &random).prefix(600))
         let file = scratch["a.tidemark/private.sqlite"]
         var data = try Data(contentsOf: file)
@@ -294,7 +294,7 @@ import TidemarkTransfer
             let flips = (0..<(place % 4 == 0 ? 2 : 1)).map { _ in
                 (Int.random(in: 0..<length, using: &random), UInt8(1) << UInt8.random(in: 0..<7, using: &random))
             }
-            // Pages may have an old copy of a row, too, in what is free of them.
+            // The free space of pages may have old copies of a row, too.
             var rest = data.startIndex..<data.endIndex
             while let found = data.range(of: Data("<\(field) \(index)>".utf8), in: rest) {
                 for (byte, mask) in flips { data[found.upperBound + byte] ^= mask }
@@ -305,7 +305,7 @@ import TidemarkTransfer
 
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
         let names = Set(damaged.map { "r\($0)" })
-        // Two flips may be of one bit.
+        // Two flips may hit the same bit.
         let found = Set(try problems(a).compactMap { $0 })
         #expect(found.isSubset(of: names) && found.count > 580)
         #expect(throws: StoreError(.damaged, "")) {
@@ -326,7 +326,7 @@ import TidemarkTransfer
             }
         }
         let report = try await a.engine.repair()
-        // Both have edited what is left, and two bits of it are flipped: nobody can tell what it was.
+        // What is left has edits on both sides and two flipped bits: its values can't be known.
         for left in report.remaining { #expect(left.isPending) }
         print("flips: \(found.count) damaged, \(report.repaired.count) repaired, \(report.remaining.count) left")
         _ = try await a.engine.sync(patience: .seconds(600))
@@ -342,7 +342,7 @@ import TidemarkTransfer
         #expect(try problems(b).isEmpty)
     }
 
-    @Test func `unsent edits are set aside when the cloud's copy is deleted for good, and come back`() async throws {
+    @Test func `unsent edits are set aside when the cloud's copy is deleted permanently, and can be restored`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()
@@ -364,7 +364,7 @@ import TidemarkTransfer
         #expect(try await a.engine.sync().exported == 0)
     }
 
-    @Test func `a cloud's copy that is deleted for good leaves nothing where nothing was unsent`() async throws {
+    @Test func `a permanent deletion of the cloud's copy sets nothing aside if nothing was unsent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()
@@ -374,16 +374,16 @@ import TidemarkTransfer
         try await database.purgeZone(CloudZoneID("TidemarkZone"))
         _ = try await a.engine.sync()
         #expect(try a.records().isEmpty && a.container.quarantines().isEmpty)
-        // Emptying the store takes the reasons of all other events.
+        // Emptying the store removes the reasons of all other events.
         #expect(try lastFailure(a) == "userDeletedZone: Zone 'TidemarkZone' was deleted by its owner, for good")
     }
 
-    /// The reason of the last event in the log that has failed.
+    /// The reason of the last failed event in the log.
     private func lastFailure(_ device: Device) throws -> String? {
         try device.reader().events().last { $0.event.failure != nil }?.event.failure?.reason
     }
 
-    @Test func `an asset that was damaged after it was known is not sent`() async throws {
+    @Test func `an asset that was damaged after it was stored is not sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let picture = Picture.png(1)
@@ -392,7 +392,7 @@ import TidemarkTransfer
         _ = try await scratch.importing(scratch["manifest.jsonl"], .destination { $0.assetFields = ["image"] })
         let a = try Device(scratch.container, database: cloud.database())
         #expect(try await a.engine.sync().isComplete)
-        // Another account's cloud has none of it.
+        // Another account's cloud has no copy of it.
         let id = try #require(try a.records()["p"]?["image"]?.assetIDs.first)
         let file = try #require(a.store.file(of: id))
         var content = try Data(contentsOf: file)
@@ -410,7 +410,7 @@ import TidemarkTransfer
         #expect(try again.reader().syncIssues(record: "p").first?.code == "assetNotAvailable")
     }
 
-    @Test func `damaged records are looked up in the cloud together, as many as a request may have`() async throws {
+    @Test func `damaged records are looked up in the cloud together, as many as a request may hold`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())

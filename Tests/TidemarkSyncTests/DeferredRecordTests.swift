@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what a store can't hold, or a person is to decide, is deferred and applied later. Method: devices whose schemas differ, and the merge
-/// policy that asks.
+/// Goal: a record that a store can't hold, or that a person is to decide on, is deferred and applied later. Method: devices whose
+/// schemas differ, and the merge policy that asks.
 @Suite(.timeLimit(.minutes(30))) struct DeferredRecordTests {
     @Test func `records that an earlier version has deferred in production are applied`() async throws {
         let scratch = try Scratch()
@@ -21,7 +21,7 @@ import TidemarkSync
             [RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])], environment: .development)
         try await device.set("senja", ["caption": .string("Senja")])
         #expect(try await device.engine.sync().isComplete)
-        // That version has tried the record with the schema of now.
+        // That version has tried the record with the current schema.
         let fields = FieldCoding.encode(["title": .string("Photo")])
         try DamagedRows.run(device.container.store(.private)) { db in
             try db.execute(
@@ -35,7 +35,7 @@ import TidemarkSync
         #expect(try device.records("Photo") == ["p1": ["title": .string("Photo")]])
     }
 
-    @Test func `a production store without types gets the cloud's when it comes to it first`() async throws {
+    @Test func `a production store without types gets the cloud's at its first sync`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try await cloud.cloud.deploySchemaOfEverything(cloud)
@@ -49,9 +49,7 @@ import TidemarkSync
         #expect(try b.records() == a.records())
     }
 
-    @Test func `a type that production does not have is refused with the reason, and all comes to its end`()
-        async throws
-    {
+    @Test func `a type that production does not have is refused with the reason, and the synchronisation ends`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database(.production), containerEnvironment: .production)
@@ -66,9 +64,7 @@ import TidemarkSync
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `a field or a type of the cloud that differs by case from the store's is kept, and nothing of it is lost`()
-        async throws
-    {
+    @Test func `a cloud's field or type that differs only by case is deferred, and its values are not lost`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -87,7 +83,7 @@ import TidemarkSync
             Set(collisions) == [
                 NameCollision(.recordType, "note", "Note"), NameCollision(.field(ofType: "Destination"), "name", "Name"),
             ])
-        // An edit of a field that both have leaves what B can't hold as it is.
+        // An edit of a common field does not change the values that B can't hold.
         try await b.set("senja", ["rating": .int64(4)])
         #expect(try await b.engine.sync().isComplete)
         _ = try await a.engine.sync()
@@ -96,7 +92,7 @@ import TidemarkSync
         #expect(try a.reader().deferredRecords().map(\.name).sorted() == ["lofoten", "n2"])
     }
 
-    @Test func `under the policy error both versions stay until somebody decides`() async throws {
+    @Test func `under the policy error both versions stay until a person decides`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         var configuration = SyncConfiguration()
@@ -127,7 +123,7 @@ import TidemarkSync
         #expect(try a.records()["gone"]?["caption"] == .string("of B"))
     }
 
-    @Test func `a conflict with a record that is gone from the cloud is none, and what was made here goes there`() async throws {
+    @Test func `a conflict with a record that the cloud has lost ends, and the local version is sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         var configuration = SyncConfiguration()
@@ -148,9 +144,7 @@ import TidemarkSync
     }
 
     @Test
-    func `what was kept of records that are gone when everything is fetched anew is kept no more, and edits go to the cloud`()
-        async throws
-    {
+    func `deferred versions of lost records are removed when everything is fetched again, and edits are sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         var configuration = SyncConfiguration()
@@ -164,7 +158,7 @@ import TidemarkSync
         _ = try await a.engine.sync()
         for name in ["senja", "lofoten", "photo"] { try await b.set(name, ["caption": .string("of B")]) }
         #expect(try await b.engine.sync().deferred == 3)
-        // Everything is lost but one record.
+        // The cloud loses all records but one.
         let zone = CloudZoneID(SyncConfiguration().zoneName)
         let all = try await database.zoneChanges(zone, since: nil, limit: nil, desiredKeys: nil).changes
         try await database.modifyZones(saving: [], deleting: [zone])
@@ -186,7 +180,7 @@ import TidemarkSync
         #expect(captions == ["senja": .string("of B"), "lofoten": .string("of A"), "photo": .string("of B")])
     }
 
-    @Test func `what was deleted and made again in a conflict goes to the cloud when the record is gone there`() async throws {
+    @Test func `a record that was deleted and made again in a conflict is sent if the cloud has lost it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         var configuration = SyncConfiguration()
@@ -211,7 +205,7 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["caption": .string("of B")]])
     }
 
-    @Test func `what a store can't hold is not emptied in the cloud by emptying the field here`() async throws {
+    @Test func `emptying a field here does not empty the cloud's value that the store can't hold`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -228,7 +222,7 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["rating": .int64(5)]])
     }
 
-    @Test func `an empty list of the cloud is no field of another type where the store has a list`() async throws {
+    @Test func `an empty list of the cloud does not count as another type if the store has a list`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let device = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -247,7 +241,7 @@ import TidemarkSync
         #expect(conflicts.map { "\($0.field) \($0.here) \($0.cloud)" } == ["caption string list<string>"])
     }
 
-    @Test func `a field that has another type in the cloud stays here, says why, and is tried again when the record has changed`()
+    @Test func `a field with another type in the cloud is not sent, is reported, and is tried again when the record changes`()
         async throws
     {
         let scratch = try Scratch()
@@ -257,11 +251,11 @@ import TidemarkSync
         try await b.set("other", ["rating": .string("good")])
         try await a.set("senja", ["caption": .string("Senja"), "rating": .int64(5)])
         _ = try await a.engine.sync()
-        // It takes in what it can hold, and says of both why the rest is not where it should be.
+        // The device imports the values that it can hold, and reports the reason for both others.
         let report = try await b.engine.sync()
         #expect(report.deferred == 1)
         #expect(report.outbox.pending == 1)
-        // Its export has sent nothing, and says how much that was.
+        // Its export has sent nothing, and reports that count.
         let export = try #require(try b.reader().events().map(\.event).last { $0.kind == .export })
         #expect(export.records == 0 && export.totalRecords == 1 && export.failure == nil)
         #expect(try b.records()["senja"] == ["caption": .string("Senja")])
@@ -273,12 +267,12 @@ import TidemarkSync
         let entry = try #require(try b.reader().syncIssues(record: "other").first)
         #expect(entry.code == "invalidArguments")
         #expect(entry.reason?.hasPrefix("Invalid value for 'rating', expected type int64, got string. In development") == true)
-        // Its other fields go and come, and nothing of A's is touched.
+        // Its other fields are sent and fetched, and none of A's values changes.
         try await b.set("senja", ["caption": .string("of B")])
         #expect(try await b.engine.sync().exported == 1)
         _ = try await a.engine.sync()
         #expect(try a.records() == ["senja": ["caption": .string("of B"), "rating": .int64(5)]])
-        // What a merge lets go is tried again in the same synchronisation, though the merge is in its last page.
+        // A change that a merge has released is tried again in the same synchronisation, though the merge is in its last page.
         try await b.set("senja", ["rating": .string("bad")])
         _ = try await b.engine.sync()
         let more = (0..<500).map { number in
@@ -295,7 +289,7 @@ import TidemarkSync
         #expect(try b.records()["senja"] == ["caption": .string("of A"), "rating": .string("bad")])
     }
 
-    @Test func `a version that was deferred does not bring back a record that was deleted since`() async throws {
+    @Test func `a deferred version does not bring back a record that was deleted since`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -304,12 +298,12 @@ import TidemarkSync
         _ = try await a.engine.sync()
         try await b.set("other", ["rating": .string("good")])
         #expect(try await b.engine.sync().deferred == 1)
-        // With the record goes what was deferred of it.
+        // The deferred version is removed with the record.
         try await b.delete("senja")
         #expect(try await b.engine.sync().deferred == 0)
         try await b.set("senja", ["caption": .string("made again")])
         #expect(try await b.engine.sync().exported == 1)
-        // A version that is deferred, and older than the one that a deletion which waits is of.
+        // A deferred version that is older than the version of a pending deletion.
         try await a.set("mefjord", ["caption": .string("Mefjord"), "rating": .int64(1)])
         _ = try await a.engine.sync()
         #expect(try await b.engine.sync().deferred == 1)
@@ -324,7 +318,7 @@ import TidemarkSync
         #expect(try a.records() == ["senja": ["caption": .string("made again")]])
     }
 
-    @Test func `an edit that the deleting device can't hold brings a record back, as every edit does`() async throws {
+    @Test func `an edit that the deleting device can't hold brings a record back, like every edit`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -344,7 +338,7 @@ import TidemarkSync
         #expect(try a.records()["senja"] == ["caption": .string("Senja"), "rating": .int64(5)])
     }
 
-    @Test func `children that come before their parents are there when these come`() async throws {
+    @Test func `children that arrive before their parents get them when these arrive`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()
@@ -367,7 +361,7 @@ import TidemarkSync
             ("a b", true), (" ", true), ("é", true), (String(repeating: "n", count: 255), true), ("", false), ("a\u{1f}b", false),
             ("a\u{7f}", false), (String(repeating: "n", count: 256), false),
         ] as [(String, Bool)])
-    func `a record of the cloud comes under each name that a store can have, and waits under any other`(
+    func `a record of the cloud is stored under every valid name, and deferred under any other`(
         name: String, comes: Bool
     ) async throws {
         let scratch = try Scratch()
@@ -378,7 +372,7 @@ import TidemarkSync
         #expect(try device.values() == (comes ? ["_defaultZone": [name: values]] : [:]))
     }
 
-    @Test func `values of every type come back as they went`() async throws {
+    @Test func `values of every type arrive as they were sent`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -396,7 +390,7 @@ import TidemarkSync
         _ = try await b.engine.sync()
         #expect(try b.records() == a.records())
         #expect(try b.records()["all"]?.count == 14)
-        // And are not taken for changes afterwards.
+        // The values don't count as changes afterwards.
         #expect(try await b.engine.sync().exported == 0)
         let before = try a.reader().historyToken()
         _ = try await a.engine.sync()
@@ -405,7 +399,7 @@ import TidemarkSync
 }
 
 extension EmbeddedCloud {
-    /// Has production know the types that the tests use.
+    /// Adds the types of the tests to the production schema.
     func deploySchemaOfEverything(_ cloud: TestCloud) async throws {
         let database = try cloud.database()
         let zone = CloudZoneID("Schema")

@@ -10,7 +10,7 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// A device of a person's: a container of its own, and what synchronises it.
+/// A device of a person: a container of its own, and the engine that synchronises it.
 struct Device {
     let container: ContainerDirectory
     let store: RecordStore
@@ -25,14 +25,14 @@ struct Device {
         engine = try SyncEngine(container: container, database: database, configuration: configuration, environment: environment)
     }
 
-    /// As soon as the one before has let go of the container.
+    /// Waits until the device before has closed the container.
     static func opening(_ url: URL, database: any CloudDatabase) async throws -> Device {
         try await gone(url)
         return try Device(url, database: database)
     }
 
-    /// Comes back when nobody synchronises a container any more: the engine of a device that has gone lets go of it a moment later, when the
-    /// thread does that it has run on.
+    /// Returns when no engine synchronises the container any more: the engine of a released device closes it a moment later, when
+    /// its thread ends.
     static func gone(_ url: URL) async throws {
         let container = try ContainerDirectory(openingAt: url)
         let end = ContinuousClock.now + .seconds(60)
@@ -49,7 +49,7 @@ struct Device {
 
     static let author = TransactionAuthor("test", origin: .save)
 
-    /// Sets fields of a record, whatever it is.
+    /// Sets fields of a record, new or existing.
     func set(_ name: String, _ values: [String: FieldValue?], type: String = "Destination") async throws {
         let schema = RecordTypeSchema(
             name: type, fields: values.compactMap { name, value in value.map { .init(name: name, type: $0.type) } })

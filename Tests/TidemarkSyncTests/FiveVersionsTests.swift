@@ -7,8 +7,8 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: the journal goes through five versions of its model, and nothing that a person wrote is lost. Method: two devices, of which one is always
-/// one version ahead; each writes with the fields of its version, and both synchronise after each step.
+/// Goal: the journal goes through five versions of its model, and no value that a person wrote is lost. Method: two devices, of
+/// which one is always a version ahead; each writes with the fields of its version, and both synchronise after each step.
 @Suite(.timeLimit(.minutes(30))) struct FiveVersionsTests {
     private static let type = "Destination"
 
@@ -21,7 +21,7 @@ import TidemarkSync
         [.dropField("tags", of: type), .add(RecordTypeSchema(name: "Note", fields: [.init(name: "text", type: .string)]))],
     ]
 
-    /// The values of a record, as a version has them.
+    /// The values of a record in a version.
     private static func values(_ text: String, _ number: Int, version: Int) -> [String: FieldValue?] {
         var values: [String: FieldValue?] = [version < 3 ? "caption" : "title": .string(text)]
         values[version < 4 ? "rating" : "stars"] = version < 4 ? .int64(Int64(number)) : .double(Double(number))
@@ -29,7 +29,7 @@ import TidemarkSync
         return values
     }
 
-    @Test func `five versions on two devices that are never on the same one`() async throws {
+    @Test func `two devices that are never on the same version keep all values through five versions`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let ahead = try Device(scratch["ahead.tidemark"], database: cloud.database())
@@ -53,11 +53,11 @@ import TidemarkSync
         for version in 2...5 {
             _ = try await ahead.store.changeSchema(Self.versions[version - 1], author: "ahead")
             try await write(ahead, "ahead \(version)", "of ahead \(version)", version, version: version)
-            // Unsent edits of both meet the change.
+            // Both have unsent edits when the schema changes.
             try await write(behind, "behind \(behindVersion)", "edited \(version)", version + 10, version: behindVersion)
             try await sync()
             #expect(try Set(ahead.records().keys) == Set(behind.records().keys))
-            // Edits that come after the other one has renamed the field, too.
+            // Edits that arrive after the other device has renamed the field, too.
             try await write(behind, "behind 1", "edited again \(version)", version + 20, version: behindVersion)
             try await sync()
             if version > 2 {
@@ -67,7 +67,7 @@ import TidemarkSync
                 try await sync()
             }
         }
-        // The one that is behind comes up at last, and both have everything.
+        // The older device is updated at last, and both have everything.
         for changes in Self.versions { _ = try await behind.store.changeSchema(changes, author: "behind") }
         try await sync()
         let (one, other) = (try ahead.records(), try behind.records())

@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: values that a device left in the cloud come as soon as it has a field for them. Method: two devices and an embedded cloud; one
-/// device has a field of another type, or drops a field and makes it again.
+/// Goal: values that a device could not import are fetched as soon as it has a field for them. Method: two devices and an
+/// embedded cloud; one device has a field of another type, or drops a field and makes it again.
 @Suite(.timeLimit(.minutes(30))) struct LeftValuesTests {
     private static let type = "Destination"
 
@@ -32,7 +32,7 @@ import TidemarkSync
         try device.records().compactMapValues { $0["rating"] }
     }
 
-    @Test func `after a rename the values of the cloud's type come with the next synchronisation`() async throws {
+    @Test func `after a rename the values of the cloud's type are fetched with the next synchronisation`() async throws {
         let scratch = try Scratch()
         let (a, b) = try await clash(scratch, "good")
         #expect(try !SyncStatus(of: b.container).isInSync)
@@ -43,7 +43,7 @@ import TidemarkSync
         #expect(report.isComplete && report.deferred == 0)
         #expect(try ratings(b) == ["c1": .int64(1), "c2": .int64(2), "c3": .int64(3)])
         #expect(try SyncStatus(of: b.container).isInSync)
-        // What the device has is sent, and each leaves the other's values alone.
+        // The device's values are sent, and neither device changes the other's values.
         try await b.set("c1", ["caption": .string("of B")])
         #expect(try await b.engine.sync().isComplete)
         _ = try await a.engine.sync()
@@ -63,7 +63,7 @@ import TidemarkSync
         #expect(plan.problems.map(\.record.name) == ["x"])
         #expect(try b.records()["x"] == ["rating": .string("good")])
         try await b.set("x", ["rating": .string("4")])
-        // The cloud's type is not guessed, and another one stays refused.
+        // Without the cloud's types the change is refused.
         await #expect(throws: StoreError.self) { try await b.store.changeSchema([retype], author: "test") }
         let other = SchemaChange.retypeField("rating", of: Self.type, to: .init(name: "rating", type: .double))
         let error = await #expect(throws: StoreError.self) {
@@ -86,7 +86,7 @@ import TidemarkSync
         let a = try Device(scratch["a.tidemark"], database: database)
         for name in ["c1", "c2", "c3"] { try await a.set(name, ["caption": .string("City"), "rating": .int64(1)]) }
         #expect(try await a.engine.sync().isComplete)
-        // The field is freed, and another device has strings.
+        // The field is removed from the schema, and another device writes strings.
         _ = try await cloud.cloud.removeFromSchema(type: Self.type, field: "rating", of: TestCloud.container, isForced: true)
         let zone = CloudZoneID(SyncConfiguration().zoneName)
         let now = Int64(Date().timeIntervalSince1970 * 1_000_000)
@@ -121,7 +121,7 @@ import TidemarkSync
         #expect(try ratings(b) == expected)
     }
 
-    @Test func `a dropped field that is made again gets what the cloud has, and unsent edits stay`() async throws {
+    @Test func `a dropped field that is made again gets the cloud's values, and unsent edits stay`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -147,27 +147,27 @@ import TidemarkSync
         _ = try await a.engine.sync()
         #expect(try a.records() == b.records())
         #expect(try a.records()["senja"] == ["caption": .string("Senja in May"), "rating": .int64(5)])
-        // Once is enough.
+        // The values are fetched once.
         let before = try b.reader().historyToken()
         _ = try await b.engine.sync()
         #expect(try b.reader().changes(since: before).transactions.isEmpty)
     }
 
-    @Test func `a field that is passed over says how many values stay in the cloud, where that was counted`() async throws {
+    @Test func `a passed-over field says how many values stay in the cloud, if they were counted`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
         for name in ["senja", "bodø"] { try await a.set(name, ["caption": .string("City"), "rating": .int64(4)]) }
         try await a.set("oslo", ["caption": .string("Oslo")])
         _ = try await a.engine.sync()
-        // The cloud has another value of the first, and none of the second.
+        // The cloud gets another value of the first record, and none of the second.
         try await a.set("senja", ["rating": .int64(5)])
         try await a.set("odda", ["rating": .int64(3)])
         func counts() throws -> [Int?] { try a.reader().ignoredFields().map { $0.records } }
         #expect(try counts().isEmpty)
         _ = try await a.store.changeSchema([.dropField("rating", of: Self.type)], author: "test")
         #expect(try counts() == [1])
-        // As a version before this one has written it.
+        // As an earlier version has written it.
         try DamagedRows.run(a.container.store(.private)) { db in
             try db.execute(
                 sql: "UPDATE tide_meta SET value = json_remove(value, '$[0].records') WHERE key = 'former_fields'")
@@ -175,7 +175,7 @@ import TidemarkSync
         #expect(try counts() == [nil])
     }
 
-    @Test func `fetching everything again brings what an earlier version has passed over`() async throws {
+    @Test func `fetching everything again brings the values that an earlier version has passed over`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())

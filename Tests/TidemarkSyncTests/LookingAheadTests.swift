@@ -8,10 +8,10 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer
 
-/// Goal: what is looked for ahead, while something else is on its way, changes nothing but the time that it takes. Method: bulk uploads of
-/// several requests, with edits, refusals and a process that ends in between.
+/// Goal: preparing the next request while one is sent changes nothing but the time that it takes. Method: bulk uploads of several
+/// requests, with edits, refusals and a process that ends in between.
 @Suite(.timeLimit(.minutes(30))) struct LookingAheadTests {
-    /// So many records that came at once, of which a request takes 400.
+    /// The number of records that were imported at once; a request takes 400.
     private static let count = 2000
 
     private func fill(_ device: Device) async throws {
@@ -26,7 +26,7 @@ import TidemarkTransfer
         try await device.store.apply(edits, schemas: [schema])
     }
 
-    @Test func `what came in bulk goes up once each, in order, and comes down whole`() async throws {
+    @Test func `bulk records are sent once each, in order, and arrive whole`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = RecordingDatabase(try cloud.database())
@@ -42,14 +42,14 @@ import TidemarkTransfer
         #expect(try await a.store.sentRequests().isEmpty)
     }
 
-    @Test func `an edit goes up before what was gathered ahead, and nothing of it is lost`() async throws {
+    @Test func `an edit is sent before the prepared request, and none of its records is lost`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = RecordingDatabase(try cloud.database())
         let a = try Device(scratch["a.tidemark"], database: database)
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         try await fill(a)
-        // One record of the request on its way, one that was gathered ahead, and one that comes last.
+        // One record of the request that is being sent, one of the prepared request, and one of the last request.
         let edited = ["r500", "r900", "r1999"]
         database.afterRequest(2) {
             for name in edited { try? await a.set(name, ["caption": .string("edited")]) }
@@ -65,7 +65,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: 1...8)
-    func `a process that ends between two requests leaves nothing undone and nothing twice`(steps: Int) async throws {
+    func `a process that ends between two requests leaves nothing unsent and sends nothing twice`(steps: Int) async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
@@ -78,14 +78,14 @@ import TidemarkTransfer
         let a = try await Device.opening(scratch["a.tidemark"], database: database)
         try await a.set("r1700", ["caption": .string("edited")])
         #expect(try await a.engine.sync().isComplete)
-        // The one that was edited may have gone before.
+        // The edited record may have been sent before.
         #expect(Set(database.sent).count == Self.count && database.sent.count <= Self.count + 1)
         _ = try await b.engine.sync()
         #expect(try a.records() == b.records())
         #expect(try await a.store.sentRequests().isEmpty)
     }
 
-    @Test func `what the cloud finds too much is halved, and all of it arrives`() async throws {
+    @Test func `a request that is too large for the cloud is halved, and everything arrives`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = RecordingDatabase(try cloud.database())
@@ -99,7 +99,7 @@ import TidemarkTransfer
         #expect(try a.records() == b.records())
     }
 
-    @Test func `what was gathered ahead goes with its asset`() async throws {
+    @Test func `prepared records are sent with their assets`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         try scratch.write(Picture.png(1), to: "1.png")

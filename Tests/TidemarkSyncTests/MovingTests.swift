@@ -9,10 +9,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a container that moves, or is restored, goes on where its synchronisation was. Method: real containers, and a cloud that notes what
-/// is sent.
+/// Goal: a container that is moved or restored continues its synchronisation. Method: real containers, and a cloud that records
+/// what is sent.
 @Suite(.timeLimit(.minutes(30))) struct MovingTests {
-    @Test func `a moved container goes on without sending or fetching anything twice, with what was set aside`() async throws {
+    @Test func `a moved container sends and fetches nothing twice, and keeps its set-aside records`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -43,7 +43,7 @@ import TidemarkSync
         #expect(!FileManager.default.fileExists(atPath: url.appendingPathComponent("quarantine").path))
     }
 
-    @Test func `a container that was restored from an older backup gets back what the cloud has`() async throws {
+    @Test func `a container restored from an older backup gets back the cloud's records`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let url = scratch["a.tidemark"]

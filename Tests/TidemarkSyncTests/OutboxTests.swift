@@ -8,10 +8,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a change leaves the outbox when the cloud has accepted it, and what has changed since stays. Method: stores that exchange with a cloud
-/// in memory, step by step, and their tables.
+/// Goal: a change leaves the outbox when the cloud has accepted it, and later changes stay. Method: stores that exchange with a
+/// cloud in memory, step by step, and their tables.
 @Suite(.timeLimit(.minutes(30))) struct OutboxTests {
-    /// That nothing waits, and each row has the tag and the times that the cloud has.
+    /// Checks that nothing is pending, and that each row has the cloud's tag and times.
     private func expectNoted(_ device: ZonedDevice) throws {
         let (waiting, rows) = try device.reader().database.read { db in
             (
@@ -26,7 +26,7 @@ import TidemarkSync
         #expect(noted == wanted)
     }
 
-    @Test func `what the cloud has accepted leaves the outbox, and its row has the cloud's tag and times`() async throws {
+    @Test func `an accepted change leaves the outbox, and its row gets the cloud's tag and times`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         for name in ["one", "three", "two"] { try await device.set(name, ["caption": .string(name)]) }
@@ -37,7 +37,7 @@ import TidemarkSync
         try expectNoted(device)
     }
 
-    @Test func `of a record that was edited while it was on its way only the edit goes again`() async throws {
+    @Test func `if a record is edited while it is sent, only the edit is sent again`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         try await device.set("senja", ["caption": .string("Senja"), "rating": .int64(1)])
@@ -50,7 +50,7 @@ import TidemarkSync
         #expect(next.items.map(\.tag) == ["t1"])
     }
 
-    @Test func `each record goes to the cloud with the time of its own edit`() async throws {
+    @Test func `each record is sent with the time of its own edit`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()

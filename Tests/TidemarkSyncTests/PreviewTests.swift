@@ -9,8 +9,8 @@ import TidemarkTransfer
 
 @testable import TidemarkSync
 
-/// Goal: looking at what a synchronisation would do costs little and changes nothing. Method: a preview of a real container, and what it
-/// leaves in the caller's folder.
+/// Goal: previewing a synchronisation costs little and changes nothing. Method: a preview of a real container, and the files in
+/// the caller's folder afterwards.
 @Suite(.timeLimit(.minutes(30))) struct PreviewTests {
     @Test func `a preview copies the records and none of their pictures`() async throws {
         let scratch = try Scratch()
@@ -34,7 +34,7 @@ import TidemarkTransfer
         #expect(copied.filter { $0.contains("/assets/") } == [])
     }
 
-    @Test func `a failure of the store keeps its code on its way through the cloud's errors`() {
+    @Test func `a failure of the store keeps its code inside a cloud error`() {
         let failures: [StoreError] = [.init(.busy, "busy"), .init(.diskFull, "full"), .init(.corrupt, "damaged")]
         for failure in failures {
             let carried = CloudError(transfer: failure).storeError

@@ -4,9 +4,10 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a purge of the history takes nothing from what is still to be sent. Method: edits and deletions that wait, a purge, and another device.
+/// Goal: purging the history removes nothing that is still to be sent. Method: pending edits and deletions, a purge, and another
+/// device.
 @Suite(.timeLimit(.minutes(30))) struct PurgeTests {
-    @Test func `what waits to be sent is sent after a purge of the history`() async throws {
+    @Test func `pending changes are sent after a purge of the history`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())

@@ -3,7 +3,7 @@ import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
-/// Passes everything on to another database, notes what is modified, and refuses what it is told to.
+/// Forwards everything to another database, records changes, and refuses what a test chooses.
 final class RecordingDatabase: ForwardingDatabase {
     private struct State {
         var sent: [String] = []
@@ -23,7 +23,7 @@ final class RecordingDatabase: ForwardingDatabase {
         var hooks: [Int: @Sendable () async -> Void] = [:]
     }
 
-    /// A piece of an asset that was asked for.
+    /// A piece of an asset that was requested.
     struct Download: Hashable, Sendable {
         let digest: String
         let offset: Int64
@@ -37,30 +37,30 @@ final class RecordingDatabase: ForwardingDatabase {
 
     /// Names of the records that were saved or deleted, in that order.
     var sent: [String] { state.withLock(\.sent) }
-    /// How many records each request had that was not refused.
+    /// The number of records in each request that was not refused.
     var sizes: [Int] { state.withLock(\.sizes) }
-    /// Pieces of assets that went up.
+    /// The number of pieces of assets that were uploaded.
     var uploads: Int { state.withLock(\.uploads) }
 
-    /// Does something before a piece of an asset goes up, with its offset.
+    /// Runs something before a piece of an asset is uploaded, with the piece's offset.
     func beforeUpload(_ hook: (@Sendable (Int64) async -> Void)?) { state.withLock { $0.uploadHook = hook } }
 
-    /// Names of the records that each look-up has asked for.
+    /// The names in each look-up of records.
     var lookups: [[String]] { state.withLock(\.lookups) }
 
-    /// Pieces of assets that were asked for, in that order.
+    /// The pieces of assets that were requested, in order.
     var downloads: [Download] { state.withLock(\.downloads) }
-    /// Does something before a piece is fetched.
+    /// Runs something before a piece is fetched.
     func beforeDownload(_ hook: (@Sendable (Download) async -> Void)?) { state.withLock { $0.downloadHook = hook } }
     func downloadsFail(with code: CloudError.Code?) { state.withLock { $0.downloadFailure = code } }
 
-    /// Which request had a record, from 1 on.
+    /// The number of the request that had a record, from 1 on.
     func request(of name: String) -> Int? { state.withLock { $0.requests.firstIndex { $0.contains(name) }.map { $0 + 1 } } }
-    /// Does something before the answer to a request, from 1 on, is told.
+    /// Runs something before the answer to a request, from 1 on, is returned.
     func afterRequest(_ number: Int, _ hook: @escaping @Sendable () async -> Void) { state.withLock { $0.hooks[number] = hook } }
 
     func refusesMore(than count: Int) { state.withLock { $0.limit = count } }
-    /// Refuses a record by itself, and lets the others of its request through; with `nil` no more.
+    /// Refuses a single record, and accepts the others of its request; `nil` ends that.
     func refuses(_ name: String, with code: CloudError.Code?) { state.withLock { $0.refused[name] = code } }
     func stopsRefusing() { state.withLock { $0.refused = [:] } }
     func accountFails(with error: CloudError?) { state.withLock { $0.accountFailure = error } }

@@ -10,14 +10,14 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// Goal: whatever a cloud refuses, nothing is lost, the rest goes on, and the sync issues say why. Method: real containers and a real cloud,
-/// which is given what it refuses.
+/// Goal: if a cloud refuses a change, nothing is lost, other changes are sent, and the sync issues give the reason. Method: real
+/// containers and a real cloud, which gets changes that it refuses.
 @Suite(.timeLimit(.minutes(30))) struct RefusalTests {
     private func fields(_ count: Int) -> [String: FieldValue?] {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("f\($0)", .int64(Int64($0))) })
     }
 
-    @Test func `a record with too many fields stays here, the others go, and the sync issues say why`() async throws {
+    @Test func `a record with too many fields is not sent, others are, and the sync issues say why`() async throws {
         let scratch = try Scratch()
         var limits = CloudLimits()
         limits.fieldsPerType = 100
@@ -35,7 +35,7 @@ import TidemarkTesting
         #expect((entry.nextTry != nil) == (entry.code == "limitExceeded"))
     }
 
-    @Test func `a record of 2 MB stays here, the others go, and it goes when it has become smaller`() async throws {
+    @Test func `a record of 2 MB is not sent, others are, and it is sent once it is smaller`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -55,9 +55,7 @@ import TidemarkTesting
         #expect(try a.records() == b.records())
     }
 
-    @Test func `nothing is sent before the first page has come, which tells in which life of its database the cloud is`()
-        async throws
-    {
+    @Test func `nothing is sent before the first page, which gives the cloud's incarnation`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -71,14 +69,14 @@ import TidemarkTesting
         #expect(recording.sent == ["senja"])
     }
 
-    /// Seconds until a refused record is sent again; `nil`: when it is changed.
+    /// The seconds until a refused record is sent again; `nil` if only an edit sends it.
     @Test(
         arguments: [
             (.referenceViolation, 60), (.unknownItem, 60), (.quotaExceeded, 600), (.permissionFailure, 600),
             (.notAuthenticated, 600),
             (.limitExceeded, 86_400), (.invalidArguments, nil),
         ] as [(code: CloudError.Code, seconds: Int64?)])
-    func `a refused record is sent again after a minute, after ten where a person has to act, after a day, or when it is changed`(
+    func `a refused record is sent again after a minute, after ten if a person has to act, after a day, or when it is edited`(
         code: CloudError.Code, seconds: Int64?
     ) async throws {
         let scratch = try Scratch()
@@ -98,7 +96,7 @@ import TidemarkTesting
         #expect(issue.nextTry == seconds.map { clock.withLock { $0 } + $0 * 1_000_000 })
     }
 
-    @Test func `a record that is tried again stays among the sync issues until it was sent or is refused again`() async throws {
+    @Test func `a record that is tried again keeps its sync issue until it was sent or is refused again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -108,7 +106,7 @@ import TidemarkTesting
         _ = try await a.engine.sync(patience: .zero)
         let refused = try #require(try a.reader().syncIssues(record: "senja").first)
         #expect(refused.code == "invalidArguments" && refused.attempts == 1 && !refused.isAwaitingRetry)
-        // The set-up lets it be tried again, and the request does not reach the cloud.
+        // The set-up allows another try, and the request does not reach the cloud.
         recording.fails(with: .serviceUnavailable)
         let failed = try await a.engine.sync(patience: .zero)
         #expect(failed.outbox.pending == 1 && failed.outbox.blocked == 1 && failed.outbox.nextTry == nil, "\(failed)")
@@ -125,7 +123,7 @@ import TidemarkTesting
         #expect(try a.reader().outbox().blocked == 0)
     }
 
-    @Test func `a refused record that becomes one with a record of the cloud has no sync issue any more`() async throws {
+    @Test func `a refused record that is merged with a record of the cloud has no sync issue any more`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -145,7 +143,7 @@ import TidemarkTesting
         #expect(outbox.pending == 0 && outbox.blocked == 0 && outbox.nextTry == nil, "\(outbox)")
     }
 
-    @Test func `a record that was too large is sent when the cloud announces other limits, and after a day`() async throws {
+    @Test func `a record that was too large is sent after the cloud's limits change, and after a day`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -153,7 +151,7 @@ import TidemarkTesting
         var environment = SyncEnvironment.system
         environment.now = { clock.withLock { $0 } }
         let a = try Device(scratch["a.tidemark"], database: recording, environment: environment)
-        /// Has a record refused, and then not any more: the same limits leave it alone.
+        /// The record is refused once, and then no longer: with the same limits it is not tried again.
         func refuse(_ name: String) async throws {
             recording.refuses(name, with: .limitExceeded)
             try await a.set(name, ["caption": .string(name)])
@@ -175,7 +173,7 @@ import TidemarkTesting
         #expect(try a.reader().syncIssues().isEmpty)
     }
 
-    @Test func `children of a refused parent wait for it, and go with it`() async throws {
+    @Test func `children of a refused parent wait for it, and are sent with it`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -197,7 +195,7 @@ import TidemarkTesting
         #expect(try b.records().count == 2)
     }
 
-    @Test func `children go when the parent that was refused is deleted`() async throws {
+    @Test func `children are sent when their refused parent is deleted`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -208,8 +206,7 @@ import TidemarkTesting
         #expect(try await a.engine.sync().isComplete)
     }
 
-    @Test func `a name that the cloud has under another type holds up nothing else, and nobody's record is deleted for it`()
-        async throws
+    @Test func `a name that the cloud has with another type does not delay others, and no record is deleted for it`() async throws
     {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
@@ -228,7 +225,7 @@ import TidemarkTesting
         let report = try await b.engine.sync()
         #expect(report.outbox.pending == 1, "\(report)")
         #expect(try b.reader().syncIssues(record: "x").first?.code == "conflict")
-        // Where nobody edited the old one, the new one is there in its place.
+        // If no device has edited the old record, the new one replaces it.
         #expect(try b.records("Place").keys.sorted() == ["clean"])
         #expect(try b.records("Entry").keys.sorted() == ["x", "y"])
         try await b.delete("x", type: "Entry")
@@ -240,7 +237,7 @@ import TidemarkTesting
         #expect(try a.records("Entry") == b.records("Entry"))
     }
 
-    @Test func `parents go before children, also where they were made later`() async throws {
+    @Test func `parents are sent before children, even if they were made later`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -252,7 +249,7 @@ import TidemarkTesting
         #expect(recording.sent == ["root", "parent", "child"])
     }
 
-    @Test func `a full account is a matter for a person, and what waits goes when there is room`() async throws {
+    @Test func `a full account is reported to a person, and pending changes are sent when there is room`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -263,7 +260,7 @@ import TidemarkTesting
         let report = try await a.engine.sync(patience: .zero)
         #expect(report.failure?.reason.contains("quotaExceeded") == true, "\(report)")
         #expect(try a.reader().syncIssues(record: "senja").first?.code == "quotaExceeded")
-        // Downloads go on all the same.
+        // Downloads still work.
         let b = try Device(scratch["b.tidemark"], database: cloud.database())
         try await b.set("lofoten", ["caption": .string("L")])
         account.quota = .max
@@ -273,7 +270,7 @@ import TidemarkTesting
         #expect(again.imported == 1)
     }
 
-    @Test func `an expired token has everything fetched anew, and what was deleted meanwhile goes`() async throws {
+    @Test func `after an expired token everything is fetched again, and deleted records are removed`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let faulty = FaultyDatabase(try cloud.database(), plan: FaultPlan(seed: 1))
@@ -315,7 +312,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `a zone that is gone without having been purged is made anew, and everything is uploaded again`() async throws {
+    @Test func `a zone that is gone without a purge is made again, and everything is uploaded again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()
@@ -330,7 +327,7 @@ import TidemarkTesting
         #expect(try b.records().keys.sorted() == ["lofoten", "senja"])
     }
 
-    @Test func `a zone that is lost between two requests is made anew, and everything is uploaded again`() async throws {
+    @Test func `a zone that is lost between two requests is made again, and everything is uploaded again`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let database = try cloud.database()
@@ -338,7 +335,7 @@ import TidemarkTesting
         recording.refusesMore(than: 1)
         let a = try Device(scratch["a.tidemark"], database: recording)
         for name in ["senja", "lofoten"] { try await a.set(name, ["caption": .string(name)]) }
-        // The page of this synchronisation has come before.
+        // The page of this synchronisation was fetched before.
         recording.afterRequest(1) {
             try? await database.modifyZones(saving: [], deleting: [CloudZoneID("TidemarkZone")])
         }
@@ -348,7 +345,7 @@ import TidemarkTesting
         #expect(try b.records().keys.sorted() == ["lofoten", "senja"])
     }
 
-    @Test func `a limit of the cloud's halves the batches until they fit`() async throws {
+    @Test func `batches are halved until they fit the cloud's limit`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -360,7 +357,7 @@ import TidemarkTesting
         #expect(recording.sizes.allSatisfy { $0 <= 7 })
     }
 
-    @Test func `imports come in while exports fail`() async throws {
+    @Test func `imports continue while exports fail`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -377,7 +374,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `a refused record is left alone while others are edited`() async throws {
+    @Test func `a refused record is not tried again when others are edited`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())

@@ -4,8 +4,8 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: the decision about each change from the cloud, by itself. Method: tables of facts and plans, without a store; the rules are those of
-/// decisions 017 (edit times), 020 (zones), 028 (damage) and 031 (a cloud that was put back).
+/// Goal: each change from the cloud is planned by the rules of decisions 017 (edit times), 020 (zones), 028 (damage) and 031 (a
+/// restored cloud). Method: tables of facts and plans, without a store.
 @Suite(.timeLimit(.minutes(30))) struct RemoteChangePlannerTests {
     private static let policies: [MergePolicy] = [
         .error, .latestEdit, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback,
@@ -36,7 +36,7 @@ import TidemarkSync
 
     private static func planner(_ policy: MergePolicy) -> RemoteChangePlanner { RemoteChangePlanner { _ in policy } }
 
-    /// The values after a merge; `nil` where it is left to a person.
+    /// The values after a merge; `nil` if a person has to decide.
     private static func merged(
         _ policy: MergePolicy, _ local: LocalRecord, _ remote: RemoteVersion, as relation: RemoteChangePlan.Relation = .edit,
         in context: RemoteChangeContext = context()
@@ -51,7 +51,7 @@ import TidemarkSync
 
     // Rows, by their tags
 
-    @Test func `a row of the same tag that lacks a value of it is applied again`() {
+    @Test func `a row with the same tag that lacks a value of the record is applied again`() {
         for (isPending, plan) in [(false, RemoteChangePlan.Row.write), (true, .merge)] {
             let row = RemoteChangePlan.KnownRow(tag: "1", isPending: isPending, lacksValues: true)
             for occasion in [ImportOccasion.page, .answer] {
@@ -61,25 +61,25 @@ import TidemarkSync
     }
 
     @Test(arguments: [
-        // A page or an answer with the known tag changes nothing, whether edits wait or not.
+        // A page or an answer with the known tag changes nothing, with or without pending edits.
         (ImportOccasion.page, "1" as String?, false, RemoteChangePlan.Row.skip), (.page, "1", true, .skip),
         (.answer, "1", true, .skip),
-        // Another tag is written, or merged where edits wait.
+        // A record with another tag is written, or merged if there are pending edits.
         (.page, "0", false, .write), (.page, "0", true, .merge), (.answer, "0", false, .write), (.page, nil, true, .merge),
         // A deferred version that is not the newest is looked up; the newest is applied.
         (.deferred, "0", false, .lookUp), (.deferred, "0", true, .lookUp), (.deferred, "1", false, .write),
         (.deferred, "1", true, .merge),
-        // What was looked up, or resolved by a person, is applied whatever its tag.
+        // A record that was looked up, or resolved by a person, is applied whatever its tag.
         (.lookUp, "1", false, .write), (.lookUp, "1", true, .merge), (.resolved, "1", true, .merge),
     ])
-    func `the tag of a record whose row is here decides with the occasion`(
+    func `the tag and the occasion decide about a record whose row is here`(
         _ occasion: ImportOccasion, _ tag: String?, _ isPending: Bool, _ plan: RemoteChangePlan.Row
     ) {
         let planner = Self.planner(.error)
         #expect(planner.plan(for: .init(tag: tag, isPending: isPending), tag: "1", occasion: occasion) == plan)
     }
 
-    @Test func `after the cloud was put back every record that the cloud had is compared`() {
+    @Test func `after a restoration of the cloud every record that the cloud had is compared`() {
         let planner = Self.planner(.error)
         for (tag, isPending, plan) in [
             ("1", false, .compare), ("1", true, .compare), (nil, true, .compare), (nil, false, .write),
@@ -89,7 +89,7 @@ import TidemarkSync
             #expect(
                 planner.plan(for: .init(tag: tag, isPending: isPending, comparesAll: true), tag: "1", occasion: .page) == plan)
         }
-        // The same values under another tag are written: the tag is what later requests name.
+        // Equal values with another tag are written, because later requests name the tag.
         #expect(planner.isUpToDate([.string("a"), .int64(1)], tag: "2", isPending: false, with: Self.remote(["a", 1])))
         #expect(!planner.isUpToDate([.string("a"), .int64(1)], tag: "1", isPending: false, with: Self.remote(["a", 1])))
         #expect(!planner.isUpToDate([.string("a"), .int64(1)], tag: "2", isPending: true, with: Self.remote(["a", 1])))
@@ -104,7 +104,7 @@ import TidemarkSync
         #expect(values == ["mine", 5])
     }
 
-    @Test func `a field that both sides changed goes by the policy`() throws {
+    @Test func `a field that both sides changed is resolved by the policy`() throws {
         let mine = Self.local(["mine", 1], pending: [true, false], times: EditTimes(fields: ["caption": Self.time(20)]))
         let theirs = Self.remote(["theirs", 1], edited: EditTimes(fields: ["caption": Self.time(10, "there")]))
         #expect(try Self.merged(.latestEdit, mine, theirs) == ["mine", 1])
@@ -120,7 +120,7 @@ import TidemarkSync
         #expect(fields == ["caption"])
     }
 
-    @Test func `a local edit is later where its time says so, and no clock counts as more than five minutes ahead`() throws {
+    @Test func `the later edit by time counts as later, and no clock counts as more than five minutes ahead`() throws {
         let (now, minute): (Int64, Int64) = (1_000_000_000, 60_000_000)
         func winner(local: Int64, remote: Int64) throws -> Value? {
             try Self.merged(
@@ -130,11 +130,11 @@ import TidemarkSync
         }
         #expect(try winner(local: 10, remote: 9) == "mine")
         #expect(try winner(local: 9, remote: 10) == "theirs")
-        // Both count as five minutes ahead: the device decides, and "there" is the greater name.
+        // Both count as five minutes ahead: the greater name of the device wins, which is "there".
         #expect(try winner(local: now + 90 * minute, remote: now + 6 * minute) == "theirs")
     }
 
-    @Test func `equal values that were edited later here send their time alone`() throws {
+    @Test func `equal values with a later edit here send only their time`() throws {
         let local = Self.local(
             ["same", 1], pending: [true, false], times: EditTimes(otherwise: Self.time(5), fields: ["caption": Self.time(20)]),
             stored: RowTimes(cloud: EditTimes(otherwise: Self.time(5))))
@@ -149,14 +149,14 @@ import TidemarkSync
         #expect(plan.edited.here["caption"] == Self.time(20) && plan.edited.cloud("caption") == Self.time(10, "there"))
     }
 
-    @Test func `without a version that both began with, fields that differ are in conflict`() throws {
+    @Test func `without a common ancestor, fields that differ are in conflict`() throws {
         let local = Self.local(["mine", 1], ancestor: nil)
         #expect(try Self.merged(.error, local, Self.remote(["theirs", 1])) == nil)
         #expect(try Self.merged(.mergeByPropertyObjectTrump, local, Self.remote(["theirs", 1])) == ["mine", 1])
     }
 
-    @Test func `a record that another device made again does not clear fields which were edited here`() throws {
-        // The cloud has no tag for the local record; the other device has set the caption only.
+    @Test func `a record that another device made again does not clear fields that were edited here`() throws {
+        // The cloud has no tag of the local record; the other device has set only the caption.
         let local = Self.local(
             ["mine", 7], tag: nil, times: EditTimes(otherwise: Self.time(20)),
             stored: RowTimes(cloud: EditTimes(otherwise: Self.time(1))), ancestor: ["old", 1])
@@ -190,7 +190,7 @@ import TidemarkSync
             }
         }
         #expect(try Self.planner(.error).plan(forDeletionOf: edited) == .unresolved)
-        // A record that is as the cloud had it is deleted under every policy, without a conflict.
+        // A record without edits is deleted under every policy, without a conflict.
         for policy in Self.policies {
             #expect(try Self.planner(policy).plan(forDeletionOf: Self.local(["old", 1])) == .delete([]))
         }
@@ -217,7 +217,7 @@ import TidemarkSync
         }
         #expect(try plan(.error, ["theirs", 1], ancestor: ["old", 1]) == .unresolved)
         for policy in Self.policies { #expect(try plan(policy, ["old", 1], ancestor: ["old", 1]) == .deleteAgain([])) }
-        // An edit of a field that the type here can't hold is an edit.
+        // An edit of a field that the type here can't hold counts as an edit.
         let hidden = RemoteVersion(tag: "2", values: Self.remote(["old", 1]).values, edited: nil, isWhole: false)
         func hiddenPlan(_ policy: MergePolicy) throws -> RemoteChangePlan.Restoration {
             try Self.planner(policy).plan(
@@ -230,7 +230,7 @@ import TidemarkSync
         #expect(try hiddenPlan(.error) == .unresolved)
     }
 
-    @Test func `a deletion that waits to be sent keeps out the version that was deleted, and no other record`() {
+    @Test func `a pending deletion keeps out the deleted version, and no other record`() {
         let planner = Self.planner(.error)
         func plan(
             _ deleted: String?, isOfType: Bool = true, mayMove: Bool = false, isMove: Bool = false,
@@ -242,34 +242,34 @@ import TidemarkSync
         #expect(plan("2") == .keep && plan("1") == .merge)
         // A person has decided.
         #expect(plan("2", .resolved) == .merge)
-        // Another type has the name by now, or the record had moved.
+        // The name belongs to another type by now, or the record has moved.
         #expect(plan("1", isOfType: false) == .restore)
         #expect(plan("1", mayMove: true, isMove: true) == .restore && plan("1", mayMove: true) == .merge)
-        // Whether it moved is not looked up in a store whose names stay in their zones.
+        // In a store whose names stay in their zones no move is looked up.
         #expect(plan("1", isMove: true) == .merge)
-        // A version that was deferred may be older than the one that was deleted.
+        // A deferred version may be older than the deleted one.
         #expect(plan("2", .deferred) == .keep && plan("3", .deferred) == .lookUp)
     }
 
-    @Test func `after the cloud was put back a record is deleted again if its last edit was earlier`() {
+    @Test func `after a restoration of the cloud a record is deleted again if its last edit was earlier`() {
         let planner = Self.planner(.latestEdit)
         #expect(planner.deletesAgain(EditTimes(otherwise: Self.time(9)), deleted: 10))
         #expect(!planner.deletesAgain(EditTimes(otherwise: Self.time(9), fields: ["a": Self.time(11)]), deleted: 10))
         #expect(!planner.deletesAgain(nil, deleted: 10) && !planner.deletesAgain(EditTimes(), deleted: 10))
     }
 
-    @Test func `a record of another type keeps its name while it has edits to be sent`() {
+    @Test func `a record of another type keeps its name while it has unsent edits`() {
         #expect(Self.planner(.error).blocksName(true) && !Self.planner(.error).blocksName(false))
     }
 
-    @Test func `records with equal keys become one under every policy`() {
+    @Test func `records with equal keys are merged under every policy`() {
         #expect(Self.planner(.error).uniqueKeyPolicy("Destination").name == MergePolicy.latestEdit.name)
         #expect(Self.planner(.rollback).uniqueKeyPolicy("Destination").name == MergePolicy.rollback.name)
     }
 
     // Copies in two zones
 
-    @Test func `of two copies the zone of the last move is the record's, and both devices find the same`() {
+    @Test func `of two copies the zone of the last move wins, and both devices choose the same`() {
         typealias Copy = RemoteChangePlan.ZoneCopy
         let planner = Self.planner(.error)
         func copy(_ zone: String, moved: Int64? = nil, isDefault: Bool = false) -> Copy {
@@ -277,7 +277,7 @@ import TidemarkSync
         }
         let pairs: [(home: Copy, other: Copy)] = [
             (copy("a", moved: 2), copy("b", moved: 1)), (copy("a", moved: 1), copy("b")),
-            // Without times a shared zone comes before the default zone, and else the lesser name.
+            // Without times a shared zone comes before the default zone, and otherwise the lesser name.
             (copy("z"), copy("_default", isDefault: true)), (copy("a"), copy("b")),
         ]
         for (home, other) in pairs {
@@ -286,7 +286,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `a copy without a value takes the other's, unless a device has cleared the field`() throws {
+    @Test func `a copy without a value takes the other copy's, unless a device has cleared the field`() throws {
         func merged(cleared: EditTime?) throws -> [Value] {
             let times = EditTimes(otherwise: Self.time(1), fields: cleared.map { ["rating": $0] } ?? [:])
             let local = Self.local(["same", nil], times: times, ancestor: nil)
@@ -302,14 +302,14 @@ import TidemarkSync
         #expect(try merged(cleared: Self.time(3)) == ["same", nil])
     }
 
-    @Test func `a copy without edits of its own never asks a person`() throws {
+    @Test func `a copy without edits of its own is never left to a person`() throws {
         let local = Self.local(["mine", 1], ancestor: nil)
         #expect(try Self.merged(.error, local, Self.remote(["theirs", 1]), as: .copy(isEdited: false)) != nil)
         #expect(try Self.merged(.error, local, Self.remote(["theirs", 1]), as: .copy(isEdited: true)) == nil)
     }
 }
 
-/// A field's value, or none, as a literal.
+/// A field's value, or `nil`, as a literal.
 private struct Value: Equatable, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByNilLiteral {
     let field: FieldValue?
 

@@ -8,7 +8,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// A cloud that is put back to earlier states, and the devices of a person. Each state comes to a directory of its own.
+/// A cloud that is restored to earlier states, and the devices of a person. Each state is in a directory of its own.
 final class RestoredCloud {
     private let scratch: Scratch
     private(set) var directory: URL
@@ -68,7 +68,7 @@ final class RestoredCloud {
         try await use(place)
     }
 
-    /// Has the devices use a cloud in another directory.
+    /// Moves the devices to a cloud in another directory.
     func use(_ place: URL) async throws {
         for device in devices { device.engine.close() }
         devices = []
@@ -91,12 +91,12 @@ final class RestoredCloud {
         }
     }
 
-    /// The first page of what the cloud has.
+    /// The first page of the cloud's changes.
     func changes() async throws -> ZoneChanges {
         try await database().zoneChanges(CloudZoneID(SyncConfiguration().zoneName), since: nil, limit: nil, desiredKeys: nil)
     }
 
-    /// What the cloud has, by record and field.
+    /// The cloud's values, by record and field.
     func records() async throws -> [String: [String: CloudValue]] {
         var (records, token): ([String: [String: CloudValue]], CloudToken?) = ([:], nil)
         while true {

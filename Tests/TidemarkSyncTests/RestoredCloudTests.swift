@@ -9,8 +9,9 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: when a cloud is put back to an earlier state, nothing that it had acknowledged is lost while a device has it, and all devices end with
-/// the same. Method: backups of a cloud that are put back after more was synchronised, by the restoration and by hand; whole stores compared.
+/// Goal: after a cloud is restored to an earlier state, nothing that it had acknowledged is lost while a device has it, and all
+/// devices end with the same records. Method: backups of a cloud that are restored after more was synchronised, by the
+/// restoration and by hand; whole stores compared.
 @Suite(.timeLimit(.minutes(30))) struct RestoredCloudTests {
     private let scratch = try! Scratch()
 
@@ -27,7 +28,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [[0, 1], [1, 0]])
-    func `what was acknowledged after a backup is sent again, and what was deleted stays deleted`(order: [Int]) async throws {
+    func `changes acknowledged after a backup are sent again, and deleted records stay deleted`(order: [Int]) async throws {
         let world = try await RestoredCloud(scratch)
         let (a, b) = (world.devices[0], world.devices[1])
         for name in ["kept", "edited", "deleted", "deleted before"] {
@@ -48,7 +49,7 @@ import TidemarkSync
         #expect(try texts(a)["deleted"] == nil)
 
         try await world.restore(backup)
-        // The cloud has lost all of it, and goes on counting.
+        // The cloud has lost all of it, and continues its count.
         try await world.devices[order[0]].set("after", ["caption": .string("after")])
         for number in order { try await world.sync(number) }
         try await world.syncAll()
@@ -60,8 +61,7 @@ import TidemarkSync
         #expect(try await texts(world) == wanted)
     }
 
-    @Test func `a device that was away before the backup takes what the cloud has, and sends what it had not sent`() async throws
-    {
+    @Test func `a device that was away before the backup fetches the cloud's records, and sends its unsent ones`() async throws {
         let world = try await RestoredCloud(scratch)
         for name in ["a", "b"] { try await world.devices[0].set(name, ["caption": .string("first")]) }
         try await world.sync(0)
@@ -81,9 +81,9 @@ import TidemarkSync
         for device in world.devices { #expect(try texts(device) == wanted) }
     }
 
-    @Test func `a conflict that is left to a person gives up the record's tag only while records are compared`() async throws {
+    @Test func `a conflict that is left to a person drops the record's tag only while records are compared`() async throws {
         let world = try await RestoredCloud(scratch, policy: .error)
-        /// The change tag that the first device has of a record.
+        /// The first device's change tag of a record.
         func tag(_ name: String) throws -> String? {
             let queue = try DatabaseQueue(path: world.devices[0].container.store(.private).path)
             defer { try? queue.close() }
@@ -102,7 +102,7 @@ import TidemarkSync
         try await world.devices[0].engine.resolveConflicts(policy: .mergeByPropertyObjectTrump)
         try await world.syncAll()
 
-        // The cloud that was put back has an edit of the other device, which was made afterwards.
+        // The restored cloud gets an edit of the other device that was made afterwards.
         try await world.devices[0].set("b", ["caption": .string("of A")])
         try await world.restore(try world.backup())
         try await world.devices[1].set("b", ["caption": .string("of B")])
@@ -114,8 +114,8 @@ import TidemarkSync
         for device in world.devices { #expect(try texts(device) == ["a": ["caption": "of A"], "b": ["caption": "of A"]]) }
     }
 
-    @Test func `one flipped bit of a record is flipped back before it is compared with the older one of the cloud`() async throws
-    {
+    @Test
+    func `one flipped bit of a record is flipped back before the record is compared with the cloud's older one`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.sync(0)
@@ -130,7 +130,7 @@ import TidemarkSync
         for device in world.devices { #expect(try texts(device) == ["a": ["caption": "second"]]) }
     }
 
-    @Test func `a cloud that was put back by hand is found out by a token that is ahead of it`() async throws {
+    @Test func `a cloud that was restored by hand is detected by a token that is ahead of it`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.sync(0)
@@ -157,8 +157,7 @@ import TidemarkSync
         #expect(try await texts(world) == wanted)
     }
 
-    @Test func `a device that has only sent since a copy sends it again once the cloud begins another incarnation`() async throws
-    {
+    @Test func `a device that has only sent since a copy sends again once the cloud has another incarnation`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.syncAll()
@@ -177,7 +176,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [[0, 1], [1, 0]])
-    func `a cloud that was put back by hand is found out also after it has counted past the tokens`(order: [Int]) async throws {
+    func `a cloud that was restored by hand is detected even after it has counted past the tokens`(order: [Int]) async throws {
         let world = try await RestoredCloud(scratch)
         for name in ["a", "b"] { try await world.devices[0].set(name, ["caption": .string("first")]) }
         try await world.sync(0)
@@ -191,7 +190,7 @@ import TidemarkSync
 
         try await world.use(copy)
         let before = try await world.changes()
-        // A client of another kind, which has no token, has the cloud give out more numbers than it had given out before.
+        // Another client without a token makes the cloud give out more numbers than it had given out before.
         let (zone, other) = (CloudZoneID("TidemarkZone"), "other")
         var tag: String?
         for number in 1...40 {
@@ -210,14 +209,14 @@ import TidemarkSync
         #expect(try await texts(world).filter { $0.key != other } == wanted)
     }
 
-    @Test func `a cloud that is opened again and again, and a copy that is put to use at once, expire no token`() async throws {
+    @Test func `opening a cloud again and again, or using a copy at once, expires no token`() async throws {
         let world = try await RestoredCloud(scratch)
         let zone = CloudZoneID("TidemarkZone")
         try await world.devices[0].set("a", ["caption": .string("first")])
         try await world.sync(0)
         let first = try await world.changes()
         for number in 0..<4 {
-            // Nothing was lost: the copy has all changes that the tokens tell of.
+            // Nothing was lost: the copy has all changes that the tokens cover.
             if number.isMultiple(of: 2) { try await world.use(world.directory) } else { try await world.use(try world.copy()) }
             try await world.devices[0].set("a", ["caption": .string("\(number)")])
             try await world.sync(0)
@@ -227,7 +226,7 @@ import TidemarkSync
         #expect(try #require(Data(base64Encoded: first.token.rawValue)).base64EncodedString() == first.token.rawValue)
     }
 
-    @Test func `a tag of a time that was lost has a client fetch everything, and no tag that was made up does`() async throws {
+    @Test func `a tag of a lost time makes a client fetch everything, and an invented tag does not`() async throws {
         let world = try await RestoredCloud(scratch)
         let zone = CloudZoneID("Own")
         let id = CloudRecordID("a", in: zone)
@@ -254,9 +253,7 @@ import TidemarkSync
     }
 
     @Test
-    func `whatever was synchronised, and however often the cloud is put back, all devices come to the same and nothing is lost`()
-        async throws
-    {
+    func `all devices end with the same records and lose none, however often the cloud is restored`() async throws {
         var random = Randomness("a cloud that is put back")
         for round in 0..<6 {
             let scratch = try Scratch()
@@ -277,7 +274,7 @@ import TidemarkSync
                     last[name, default: [:]][field] = "\(number)"
                     log.append("d\(device) sets \(name).\(field) = \(number)")
                 case 9..<10:
-                    // All have it as it is, and nobody edits it any more.
+                    // All have it unchanged, and none edits it any more.
                     try await world.syncAll()
                     guard let name = try texts(world.devices[device]).keys.sorted().randomElement(using: &random) else {
                         continue
@@ -309,7 +306,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `a record that is damaged in the cloud is an error of its own, and comes back from a device that has it whole`()
+    @Test func `a record that is damaged in the cloud is a separate error, and is restored by a device that has it whole`()
         async throws
     {
         let world = try await RestoredCloud(scratch)
@@ -323,7 +320,7 @@ import TidemarkSync
         let first = try await world.sync(1)
         #expect(first.failure == nil && first.deferred == 1)
         #expect(Set(try texts(world.devices[1]).keys) == ["a", "c"])
-        // The other device hears of it, and has it whole.
+        // The other device learns of the damage, and has the record whole.
         let second = try await world.sync(0)
         #expect(second.failure == nil && second.deferred == 0 && second.exported == 1)
         let third = try await world.sync(1)
@@ -335,7 +332,7 @@ import TidemarkSync
         #expect(try CloudVerification(of: world.directory).run().problems == [])
     }
 
-    @Test func `an edit of a record that is damaged in the cloud waits until it was sent whole`() async throws {
+    @Test func `an edit of a record that is damaged in the cloud waits until the whole record was sent`() async throws {
         let world = try await RestoredCloud(scratch)
         try await world.devices[0].set("b", ["caption": .string("first"), "note": .string("note")])
         try await world.sync(0)
@@ -345,7 +342,7 @@ import TidemarkSync
         try DamagedRows.flip(
             in: world.directory.appendingPathComponent("containers/\(TestCloud.container)/development/records.sqlite"),
             record: "b")
-        // This one has an older version, and an edit.
+        // This device has an older version, and an edit.
         try await world.devices[1].set("b", ["note": .string("of B")])
         let report = try await world.sync(1)
         #expect(report.outbox.pending == 1)

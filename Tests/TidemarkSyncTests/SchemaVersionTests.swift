@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: devices of different versions of a program share records, and neither loses what the other one has. Method: two devices and an
-/// embedded cloud; one device changes its schema.
+/// Goal: devices with different versions of a program share records, and neither loses the other's values. Method: two devices
+/// and an embedded cloud; one device changes its schema.
 @Suite(.timeLimit(.minutes(30))) struct SchemaVersionTests {
     private func devices(
         _ scratch: Scratch, _ environment: StoreEnvironment = .development
@@ -30,7 +30,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `after a rename the older device keeps its field, and the newer one sends the new one`() async throws {
+    @Test func `after a rename the older device keeps its field, and the newer one sends the new field`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
@@ -40,7 +40,7 @@ import TidemarkSync
         #expect(try new.records() == ["senja": ["title": .string("Senja"), "rating": .int64(4)]])
         #expect(
             try old.records() == ["senja": ["caption": .string("Senja"), "title": .string("Senja"), "rating": .int64(4)]])
-        // Edits of the older device go on in its field; those of the newer one leave that alone.
+        // The older device continues to edit its field; edits of the newer one don't change that field.
         try await old.set("senja", ["caption": .string("Senja in May"), "rating": .int64(5)])
         try await sync(old, new)
         #expect(try new.records() == ["senja": ["title": .string("Senja"), "rating": .int64(5)]])
@@ -53,7 +53,7 @@ import TidemarkSync
             ])
     }
 
-    @Test func `an edit of the older device meets the unsent rename of the newer one`() async throws {
+    @Test func `an edit of the older device arrives before the newer device has sent its rename`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
@@ -67,7 +67,7 @@ import TidemarkSync
             try old.records() == ["senja": ["caption": .string("Senja"), "title": .string("Senja, unsent"), "rating": .int64(5)]])
     }
 
-    @Test func `both devices rename, and end with the same`() async throws {
+    @Test func `two devices that make the same rename end with the same records`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja")])
@@ -77,7 +77,7 @@ import TidemarkSync
         _ = try await new.store.changeSchema([rename], author: "test")
         try await new.set("senja", ["title": .string("Senja in May")])
         try await sync(new, old)
-        // The cloud has brought the new field before this device renames.
+        // This device has fetched the new field before it renames.
         _ = try await old.store.changeSchema([rename], author: "test")
         try await sync(old, new, old)
         #expect(try old.records() == new.records())
@@ -116,7 +116,7 @@ import TidemarkSync
         #expect(try old.records()["senja"]?["rating"] == .int64(5))
     }
 
-    @Test func `a dropped field does not come back after a field of its name and another type was renamed`() async throws {
+    @Test func `a dropped field does not come back after renaming a field of its name and another type`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja"), "rating": .int64(4)])
@@ -130,7 +130,7 @@ import TidemarkSync
         #expect(try new.records() == ["senja": ["caption": .string("Senja")], "x": ["ratingText": .string("good")]])
     }
 
-    @Test func `a list without elements does not bring a dropped list back, whatever its type is`() async throws {
+    @Test func `an empty list does not bring a dropped list back, whatever its type`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja"), "tags": .list([.string("north")], of: .string)])
@@ -149,12 +149,12 @@ import TidemarkSync
         }
         #expect(try await apply(.list([], of: .int64), tag: "one") == 0)
         #expect(try await new.store.types().first { $0.name == "Destination" }?.field(named: "tags") == nil)
-        // One with elements is that of another field.
+        // A list with elements belongs to another field.
         #expect(try await apply(.list([.int64(7)], of: .int64), tag: "two") == 0)
         #expect(try new.records()["bodø"] == ["caption": .string("Bodø"), "tags": .list([.int64(7)], of: .int64)])
     }
 
-    @Test func `what a newer version writes an older one keeps, and sends on unharmed`() async throws {
+    @Test func `an older version keeps the values that a newer one writes, and sends them on unchanged`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch)
         try await old.set("senja", ["caption": .string("Senja")])
@@ -171,7 +171,7 @@ import TidemarkSync
                 ]
             ])
         #expect(try old.records() == new.records() && old.records("Note") == new.records("Note"))
-        // Also through a deletion that is taken back by an edit elsewhere.
+        // This holds even after a deletion that an edit on the other device undoes.
         try await old.delete("senja")
         try await new.set("senja", ["kind": .string("island")])
         try await sync(new, old, new)
@@ -179,7 +179,7 @@ import TidemarkSync
         #expect(try new.records()["senja"]?["kind"] == .string("island"))
     }
 
-    @Test func `a production device takes up the types and fields that the cloud brings`() async throws {
+    @Test func `a production device adds the types and fields of the cloud`() async throws {
         let scratch = try Scratch()
         let (_, old, new) = try await devices(scratch, .production)
         let narrow = RecordTypeSchema(name: "Destination", fields: [.init(name: "caption", type: .string)])
@@ -195,11 +195,11 @@ import TidemarkSync
         try await old.set("senja", ["rating": .int64(4)])
         try await sync(old, new)
         #expect(try new.records()["senja"]?["rating"] == .int64(4))
-        // The program's own growth is refused as before.
+        // A field that the program adds is still refused.
         await #expect(throws: StoreError.self) { try await old.set("senja", ["unknown": .int64(1)]) }
     }
 
-    @Test func `a development container becomes a production one, and all of it is sent there`() async throws {
+    @Test func `a development container becomes a production container, and sends all of its records`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let url = scratch["a.tidemark"]
@@ -226,12 +226,12 @@ import TidemarkSync
         #expect(try other.records() == device.records())
     }
 
-    @Test func `a record that production has refused is sent once a schema that takes it was deployed`() async throws {
+    @Test func `a record that production has refused is sent after a schema that accepts it is deployed`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let (development, zone) = (try cloud.database(), CloudZoneID("ByHand"))
         try await development.modifyZones(saving: [zone], deleting: [])
-        // Made by hand, without what devices add to each record.
+        // The schema was made by hand, without the field of edit times.
         func deploy(_ name: String, _ fields: [String: CloudValue]) async throws {
             let record = CloudRecord(CloudRecordID(name, in: zone), type: "Destination", fields: fields)
             let outcomes = try await development.modify(

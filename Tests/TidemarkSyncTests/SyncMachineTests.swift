@@ -5,7 +5,7 @@ import TidemarkModel
 
 @testable import TidemarkSync
 
-/// Goal: what is done next follows from what has happened and the time, by rule. Method: the machine alone, with a clock of the test's.
+/// Goal: the next step follows by rules from past events and the time. Method: the machine alone, with a clock of the test's own.
 @Suite(.timeLimit(.minutes(30))) struct SyncMachineTests {
     private static let second: Int64 = 1_000_000
 
@@ -15,7 +15,7 @@ import TidemarkModel
         return machine
     }
 
-    @Test func `nothing comes before setting up, and that is tried again later each time`() {
+    @Test func `nothing is done before set-up, and set-up is tried again after a pause each time`() {
         var machine = SyncMachine()
         #expect(machine.next(at: 0) == .setUp)
         machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5)
@@ -25,7 +25,7 @@ import TidemarkModel
         #expect(machine.next(at: 2 * Self.second) == .wait(until: 31 * Self.second))
     }
 
-    @Test func `saves within a delay go together, and later saves do not put it off`() {
+    @Test func `saves within a delay are sent together, and later saves do not extend the delay`() {
         var machine = ready()
         machine.imported(moreComing: false)
         machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
@@ -37,14 +37,14 @@ import TidemarkModel
         machine.exported(sent: 2, didWork: false, nextTry: nil, at: 1_500_000, random: 0)
         machine.saved(at: 2 * Self.second, delay: .zero)
         #expect(machine.next(at: 2 * Self.second) == .exportBatch)
-        // What a merge has left is not put off.
+        // Changes that a merge has released are not delayed.
         machine.exported(sent: 1, didWork: false, nextTry: nil, at: 2 * Self.second, random: 0)
         machine.saved(at: 3 * Self.second, delay: .seconds(1))
         machine.wantExport()
         #expect(machine.next(at: 3 * Self.second) == .exportBatch)
     }
 
-    @Test func `a network that changes hastens what could not be reached, and nothing else`() {
+    @Test func `a change of the network brings forward only the tries that failed to reach the cloud`() {
         var machine = SyncMachine()
         for _ in 0..<8 { machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5) }
         machine.networkChanged(at: Self.second)
@@ -55,7 +55,7 @@ import TidemarkModel
         #expect(machine.next(at: 2 * Self.second) == .setUp)
     }
 
-    @Test func `imports and exports go by turns while both have something to do`() {
+    @Test func `imports and exports alternate while both have something to do`() {
         var machine = ready()
         var steps: [SyncMachine.Step] = []
         for _ in 0..<4 {
@@ -70,7 +70,7 @@ import TidemarkModel
         #expect(steps == [.importPage, .exportBatch, .importPage, .exportBatch])
     }
 
-    @Test func `what the cloud reports after it was asked for the changed zones takes another round`() {
+    @Test func `a notification that arrives after the changed zones were requested makes another round`() {
         var machine = ready()
         machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
         machine.wantImport()
@@ -82,7 +82,7 @@ import TidemarkModel
         machine.willAskForChangedZones()
         machine.imported(moreComing: false)
         #expect(machine.next(at: 0) == .wait(until: nil))
-        // While it is asked, too.
+        // The same holds for one during the request.
         machine.wantImport()
         machine.willAskForChangedZones()
         machine.wantImport()
@@ -90,7 +90,7 @@ import TidemarkModel
         #expect(machine.next(at: 0) == .importPage)
     }
 
-    @Test func `imports go on while exports wait, and exports while imports do`() {
+    @Test func `imports continue while exports wait, and exports while imports wait`() {
         var machine = ready()
         machine.exportFailed(at: 0, retryAfter: .seconds(600), random: 0)
         for _ in 0..<3 {
@@ -105,7 +105,7 @@ import TidemarkModel
         #expect(machine.next(at: 600 * Self.second) == .exportBatch)
     }
 
-    @Test func `it waits for what happens when there is nothing to do, and for the time of what was refused`() {
+    @Test func `without work the machine waits for an event, and for the time of refused records`() {
         var machine = ready()
         machine.imported(moreComing: false)
         machine.exported(sent: 0, didWork: false, nextTry: nil, at: 0, random: 0)
@@ -117,7 +117,7 @@ import TidemarkModel
         #expect(machine.next(at: 1) == .exportBatch)
     }
 
-    @Test func `what a person has to mend stops everything until it begins anew`() {
+    @Test func `an error that a person has to mend stops everything until the next start`() {
         var machine = ready()
         let failure = ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "no account is signed in")
         machine.halt(failure)
@@ -127,7 +127,7 @@ import TidemarkModel
         #expect(machine.next(at: 0) == .setUp)
     }
 
-    @Test func `waiting grows to five minutes, differs by chance, and is never shorter than the cloud says`() {
+    @Test func `waits grow to five minutes, vary at random, and are never shorter than the cloud asks for`() {
         var backoff = SyncMachine.backoff
         var waits: [Int64] = []
         for _ in 0..<12 {
@@ -145,7 +145,7 @@ import TidemarkModel
         #expect(other.allows(0))
     }
 
-    @Test func `what has failed again and again is tried soon when the cloud may be back, and not at once`() {
+    @Test func `a step that failed repeatedly is tried soon when the cloud may be back, and not at once`() {
         var machine = SyncMachine()
         for _ in 0..<12 { machine.setUpFailed(at: 0, retryAfter: nil, random: 0.5) }
         guard case .wait(let late?) = machine.next(at: 0) else {
@@ -156,19 +156,19 @@ import TidemarkModel
         machine.hasten(at: Self.second)
         #expect(machine.next(at: Self.second) == .wait(until: 2 * Self.second))
         #expect(machine.next(at: 2 * Self.second) == .setUp)
-        // What would come sooner is not put off.
+        // A try that is due earlier is not delayed.
         machine.begin()
         machine.hasten(at: 100 * Self.second)
         #expect(machine.next(at: 0) == .setUp)
     }
 
-    @Test func `how long the cloud has said to wait is waited, though it may be back`() {
+    @Test func `the wait that the cloud asked for is kept even if the cloud may be back`() {
         var machine = ready()
         machine.imported(moreComing: false)
         machine.exportFailed(at: 0, retryAfter: .seconds(3600), random: 0)
         machine.hasten(at: Self.second)
         #expect(machine.next(at: 2 * Self.second) == .wait(until: 3600 * Self.second))
-        // It was said of that time, and not of the next; and nothing was said that is no wait.
+        // The request was for that time only; and without a request, or with one of no length, the usual wait counts.
         for told in [nil, Duration.zero] {
             machine.exportFailed(at: 3600 * Self.second, retryAfter: told, random: 0.99)
             machine.hasten(at: 3600 * Self.second)
@@ -176,7 +176,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `failures are counted until what has failed succeeds`() {
+    @Test func `failures are counted until the step succeeds`() {
         var machine = SyncMachine()
         machine.setUpFailed(at: 0, retryAfter: nil, random: 0)
         machine.setUpSucceeded()
@@ -187,7 +187,7 @@ import TidemarkModel
         #expect(machine.failures == 1)
     }
 
-    @Test func `what may pass by itself is what is waited for, and not what somebody has to mend`() {
+    @Test func `errors of an unreachable or busy cloud may pass, and those that a person has to mend may not`() {
         for code in [CloudError.Code.networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited] {
             #expect(ErrorReaction(code).isPassing)
         }
@@ -196,7 +196,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a cloud that asks for no waiting does not switch it off`() {
+    @Test func `a cloud that asks for a wait of 0 does not switch waiting off`() {
         var backoff = SyncMachine.backoff
         var waits: [Int64] = []
         for told in [Duration.zero, .zero, .milliseconds(1), .seconds(-5), .zero] {
@@ -204,7 +204,7 @@ import TidemarkModel
             waits.append(backoff.notBefore)
         }
         #expect(waits == [500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000])
-        // What is no less than the first step is what counts.
+        // A request of at least the first step counts.
         backoff.fail(at: 0, asked: .seconds(1), random: 0)
         #expect(backoff.notBefore == Self.second)
     }
@@ -221,7 +221,7 @@ import TidemarkModel
         #expect(ErrorReaction(code) == reaction)
     }
 
-    @Test func `when fields were edited is written and read the same, and rubbish of others is passed over`() {
+    @Test func `times of edits are written and read the same, and invalid ones are ignored`() {
         let a = EditTime(microseconds: 1_700_000_000_000_000, device: "A")
         let b = EditTime(microseconds: 1_700_000_000_000_001, device: "B")
         let times = EditTimes(otherwise: a, fields: ["caption": b, "rating": a])
@@ -234,7 +234,7 @@ import TidemarkModel
         #expect(odd.fields == ["z": EditTime(microseconds: 7, device: "C")])
     }
 
-    @Test func `batches that send nothing get a pause in the end, and one that sends something begins the count again`() {
+    @Test func `batches that send nothing lead to a pause, and one that sends something resets their count`() {
         var machine = ready()
         machine.imported(moreComing: false)
         func empty(_ machine: inout SyncMachine, _ count: Int) {
@@ -249,7 +249,7 @@ import TidemarkModel
         #expect(machine.next(at: 0) == .wait(until: 750_000))
     }
 
-    @Test func `a cloud that answers again hastens what failed while it was away`() {
+    @Test func `an answer of the cloud brings forward tries that failed while it was away`() {
         var machine = ready()
         for _ in 0..<8 {
             machine.failed(isUnreached: true)
@@ -267,7 +267,7 @@ import TidemarkModel
         #expect(machine.next(at: 31 * Self.second) == .exportBatch)
     }
 
-    @Test func `a notification of the cloud hastens only what waits for a cloud that was away`() {
+    @Test func `a notification of the cloud brings forward only tries that failed while it was away`() {
         func wait(isUnreached: Bool) -> SyncMachine.Step {
             var machine = ready()
             machine.imported(moreComing: false)
@@ -301,7 +301,7 @@ import TidemarkModel
         #expect(renew() == 500_000)
     }
 
-    @Test func `an account without room is asked again after ten minutes, and edits go meanwhile`() {
+    @Test func `an account without room is asked again after ten minutes, and edits are sent in the meantime`() {
         var machine = ready()
         machine.imported(moreComing: false)
         machine.exportLacksRoom(at: 0)
@@ -326,7 +326,7 @@ import TidemarkModel
         #expect(wait(sent: 0) == .wait(until: 96 * Self.second))
     }
 
-    @Test func `only an error of its own is a cause why the other records of a request have failed`() {
+    @Test func `only a specific error of a record counts as the cause of a failed request`() {
         let id = CloudRecordID("a", in: CloudZoneID("Journal"))
         let outcomes: [RecordOutcome] = [
             .saved(CloudRecord(id, type: "Note")), .deleted(id), .failed(CloudError(.batchRequestFailed, "another has failed")),
@@ -335,7 +335,7 @@ import TidemarkModel
         #expect(ExportReaction.hasCause(outcomes + [.failed(CloudError(.serverRecordChanged, "it has changed"))]))
     }
 
-    @Test func `the twenty-first failure at a record is a pause, and begins the count again`() {
+    @Test func `a record pauses at its twenty-first failure, and its count begins again`() {
         var failures = RecordFailures()
         func fail(_ record: String, _ count: Int, with code: CloudError.Code = .zoneBusy) -> Int {
             (0..<count).count { _ in failures.failed(record, code) }
@@ -344,13 +344,13 @@ import TidemarkModel
             let (before, last) = (fail("a", 20), fail("a", 1))
             #expect(before == 0 && last == 1, "round \(round)")
         }
-        // Each record has its own count.
+        // Each record has a count of its own.
         var (one, other) = (fail("a", 20), fail("b", 20))
         #expect(one == 0 && other == 0)
         failures.end("a")
         (one, other) = (fail("a", 20), fail("b", 1))
         #expect(one == 0 && other == 1)
-        // A refusal has a pause of its own, and is not counted.
+        // A refusal has a pause of its own, and does not count.
         for code in [CloudError.Code.referenceViolation, .quotaExceeded, .limitExceeded, .invalidArguments] {
             let refused = fail("c", 30, with: code)
             #expect(refused == 0, "\(code)")

@@ -9,7 +9,7 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// Goal: two devices of one account end with the same. Method: real containers, a real cloud in a directory.
+/// Goal: two devices of one account end with the same records. Method: real containers, a real cloud in a directory.
 @Suite(.timeLimit(.minutes(30))) struct SyncTests {
     @Test func `a record made on one device arrives on the other`() async throws {
         let scratch = try Scratch()
@@ -22,7 +22,7 @@ import TidemarkTesting
         #expect(report.isComplete)
         #expect(try await b.engine.sync().imported == 1)
         #expect(try b.records() == ["senja": ["caption": .string("Senja"), "rating": .int64(5)]])
-        // And nothing goes back and forth afterwards.
+        // Afterwards nothing is sent or fetched any more.
         #expect(try await a.engine.sync().imported == 0)
         #expect(try await b.engine.sync().exported == 0)
         #expect(try b.reader().outbox().pending == 0)
@@ -49,7 +49,7 @@ import TidemarkTesting
     @Test(arguments: [
         MergePolicy.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback, .latestEdit,
     ])
-    func `a field that both devices changed ends equal under each policy, whoever is first`(_ policy: MergePolicy) async throws {
+    func `a field that both devices changed ends equal under each policy, in each order`(_ policy: MergePolicy) async throws {
         for isReversed in [false, true] {
             let scratch = try Scratch()
             let cloud = try await TestCloud(scratch)
@@ -72,7 +72,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `a deletion and a record made anew under its name arrive as exactly that, in order`() async throws {
+    @Test func `a deletion and a new record of the same name arrive in order, as both`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let a = try Device(scratch["a.tidemark"], database: cloud.database())
@@ -91,7 +91,8 @@ import TidemarkTesting
         #expect(try there == a.records(), "\(there)")
     }
 
-    @Test func `an edit and a deletion meet alike on both sides, and the device that learns of both logs it`() async throws {
+    @Test
+    func `an edit and a deletion end alike on both devices, and the device that learns of both logs the conflict`() async throws {
         for policy in [MergePolicy.mergeByPropertyObjectTrump, .mergeByPropertyStoreTrump, .overwrite, .rollback, .latestEdit] {
             for isReversed in [false, true] {
                 let scratch = try Scratch()

@@ -8,10 +8,10 @@ import TidemarkStore
 
 @testable import TidemarkSync
 
-/// Goal: a cloud that does not answer is waited for once, not for each store, and what it says may pass by itself. Method: a cloud that is
-/// away, and a clock that only waiting moves.
+/// Goal: both stores together wait only once for a cloud that does not answer, and failures that may pass are marked so. Method:
+/// a cloud that is away, and a clock that only waiting moves.
 @Suite(.timeLimit(.minutes(30))) struct TimeoutTests {
-    @Test func `both stores together wait no longer than they may`() async throws {
+    @Test func `both stores together wait no longer than the patience`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let container = try ContainerDirectory(openingOrCreatingAt: scratch["a.tidemark"])
@@ -27,11 +27,11 @@ import TidemarkStore
         #expect(failure.code == SyncErrorCode.noAccount)
         #expect(failure.isPassing)
         #expect(clock.waited > 0 && clock.waited <= 10_000_000)
-        // Each step is three quarters of one that doubles: those of the first store, and none of the second.
+        // Each wait is three quarters of a doubling step: those of the first store, and none of the second.
         #expect(clock.waited == 750_000 + 1_500_000 + 3_000_000)
     }
 
-    @Test func `what the cloud does takes nothing of the patience with what it does not`() async throws {
+    @Test func `the time of successful requests does not count against the patience`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let clock = Waits()
@@ -39,7 +39,7 @@ import TidemarkStore
         let device = try Device(scratch["a.tidemark"], database: recording, environment: clock.environment)
         try await device.set("senja", ["rating": .int64(5)])
         recording.afterRequest(1) {
-            // A long upload that succeeds; then the cloud goes away.
+            // A long upload succeeds; then the cloud goes away.
             clock.move(.seconds(60))
             do { try await device.set("lofoten", ["rating": .int64(4)]) } catch { Issue.record(error) }
             recording.fails(with: .networkUnavailable)
@@ -51,7 +51,7 @@ import TidemarkStore
         #expect(await device.engine.patienceLeft == .microseconds(10_000_000 - 5_250_000))
     }
 
-    @Test func `only a cloud that is not there, and has not said for how long, is looked for when it may be back`() async throws {
+    @Test func `only a cloud that is away without a requested wait is tried when it may be back`() async throws {
         let scratch = try Scratch()
         let recording = RecordingDatabase(try await TestCloud(scratch).database())
         let device = try Device(scratch["a.tidemark"], database: recording, environment: Waits().environment)
@@ -64,7 +64,7 @@ import TidemarkStore
             _ = try await device.engine.sync(patience: .zero)
             #expect(await device.engine.isUnreached == isUnreached, "\(error)")
         }
-        // What succeeds finds it there.
+        // A step that succeeds reaches the cloud.
         recording.accountFails(with: CloudError(.networkUnavailable, "away"))
         _ = try await device.engine.sync(patience: .zero)
         recording.accountFails(with: nil)
@@ -72,7 +72,7 @@ import TidemarkStore
         #expect(await !device.engine.isUnreached)
     }
 
-    @Test func `what goes well beside what failed does not forget that the cloud was away`() async throws {
+    @Test func `a success beside a failure does not hide that the cloud was away`() async throws {
         let scratch = try Scratch()
         let recording = RecordingDatabase(try await TestCloud(scratch).database())
         let device = try Device(scratch["a.tidemark"], database: recording, environment: Waits().environment)
@@ -83,14 +83,14 @@ import TidemarkStore
         #expect(await device.engine.isUnreached)
     }
 
-    /// Moved by whoever waits.
+    /// A clock that only waiting moves.
     private final class Waits: Sendable {
         private static let start: Int64 = 1_763_712_000_000_000
         private let time = LockedValue(Waits.start)
         var now: Int64 { time.withLock { $0 } }
-        /// Microseconds.
+        /// The time that was waited, in microseconds.
         var waited: Int64 { now - Self.start }
-        /// Nothing goes on beside anything else.
+        /// An environment without concurrency.
         var environment: SyncEnvironment {
             SyncEnvironment(
                 now: { self.now }, sleep: { self.move($0) }, random: { 0.5 }, identifier: { UUID() }, looksAhead: false)

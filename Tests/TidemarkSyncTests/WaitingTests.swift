@@ -9,10 +9,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what is told of the changes that wait is what rows and history say, though neither is read as a whole for it. Method: a real
-/// container in all the states that a change goes through, each time beside a count of everything.
+/// Goal: the reported pending changes are those of the rows and history, though neither is read as a whole. Method: a real
+/// container in all the states that a change goes through, each time compared with a count of everything.
 @Suite(.timeLimit(.minutes(30))) struct WaitingTests {
-    /// Names of what waits, by a look at every row and all of history; and how many.
+    /// The names of pending records, from every row and all of history; and their number.
     private func everything(_ device: Device) throws -> [String] {
         let reader = try device.reader()
         let types = try reader.types().map(\.name)
@@ -41,7 +41,7 @@ import TidemarkSync
         for name in waiting.prefix(5) { #expect(try reader.syncIssues(record: name).map(\.record) == [name], when) }
     }
 
-    @Test func `counts and entries are those of all that waits, in every state of it`() async throws {
+    @Test func `counts and entries are those of all pending changes, in every state`() async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())

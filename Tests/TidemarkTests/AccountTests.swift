@@ -4,7 +4,8 @@ import Testing
 import Tidemark
 import TidemarkEmbeddedCloud
 
-/// Goal: a program signs its container out, and gets back what was set aside. Method: typed records over one cloud, and the public API only.
+/// Goal: a program signs its container out, and restores the records that were set aside. Method: typed records over one cloud,
+/// and the public API only.
 @Suite(.timeLimit(.minutes(30))) struct AccountTests {
     private let scratch: Scratch
     private let cloud: EmbeddedCloud
@@ -22,7 +23,7 @@ import TidemarkEmbeddedCloud
         try cloud.database(.private, of: "iCloud.org.example.journal", account: await cloud.addAccount(email).id)
     }
 
-    /// One record that the cloud has, edited since; nothing synchronises it.
+    /// A container with one record that is in the cloud and was edited since; no engine synchronises it.
     private func edited(_ journal: PersistentContainer) async throws {
         try await journal.save(Destination("senja", caption: "Senja"))
         let engine = try await journal.syncEngine(with: database("anna@example.org"))
@@ -33,7 +34,7 @@ import TidemarkEmbeddedCloud
         try await journal.save(senja)
     }
 
-    @Test func `what waited when somebody signed out is restored when the account is back, and for no other`() async throws {
+    @Test func `pending changes are set aside when an account signs out, and restored for that account only`() async throws {
         let journal = try journal()
         try await edited(journal)
         let token = try journal.historyToken()
@@ -41,7 +42,7 @@ import TidemarkEmbeddedCloud
         #expect((quarantine.records, quarantine.pending) == (1, 1))
         #expect(try journal.quarantines() == [quarantine])
         #expect(try await journal.fetch(Destination.self, named: "senja") == nil)
-        // What was read before is of no use any more, and whoever follows is told so.
+        // An earlier token is of no use any more, and its follower gets an error.
         var changes = journal.changes(since: token).makeAsyncIterator()
         await #expect(throws: StoreError(.historyTokenExpired, "")) { try await changes.next() }
 
@@ -63,11 +64,11 @@ import TidemarkEmbeddedCloud
         #expect(try await engine.sync().exported == 1)
     }
 
-    @Test func `an engine signs out and restores, too`() async throws {
+    @Test func `an engine can sign out and restore as well`() async throws {
         let journal = try journal()
         try await edited(journal)
         let engine = try await journal.syncEngine(with: database("anna@example.org"))
-        // The container is the engine's.
+        // The engine synchronises the container, so the container itself can't sign out.
         await #expect(throws: ContainerEvent.Failure.self) { try await journal.signOut() }
         let quarantine = try #require(try await engine.signOut(reason: "for a test"))
         #expect(quarantine.reason == "for a test")
@@ -79,12 +80,12 @@ import TidemarkEmbeddedCloud
         #expect(try await engine.sync().exported == 1)
     }
 
-    @Test func `records of an account that has signed out are kept or deleted where that is wanted`() async throws {
+    @Test func `records of an account that has signed out are kept or deleted on request`() async throws {
         let journal = try journal()
         try await edited(journal)
         #expect(try await journal.signOut(.keep) == nil)
         #expect(try await journal.fetch(Destination.self, named: "senja")?.caption == "edited")
-        // The same account goes on where it was.
+        // The same account continues where it was.
         do {
             let engine = try await journal.syncEngine(with: database("anna@example.org"))
             let report = try await engine.sync()

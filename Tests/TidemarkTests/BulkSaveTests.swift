@@ -229,7 +229,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [255, 512, 8_191, 8_193, 20_001])
-    func `many records are saved in their order, and of two that can't be stored the first is told`(count: Int) async throws {
+    func `many records are saved in order, and of two that can't be stored the error names the first`(count: Int) async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let peaks = (0..<count).map { Peak(id: "p\($0)", height: Double($0)) }
@@ -251,10 +251,10 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Peak.self) == peaks)
     }
 
-    @Test func `others save between the batches`() async throws {
+    @Test func `other saves run between the batches`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        // Each batch lets one other save go, which then waits for its turn.
+        // Each batch admits one other save, which waits for its turn.
         let (turns, next) = AsyncStream.makeStream(of: Int.self)
         let others = Task {
             for await turn in turns { try await journal.save(Tag(id: "\(turn)", trips: [])) }

@@ -6,10 +6,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a property that a field can't be, and a record that is no set of fields, are refused by name; nothing is read as what it is not.
-/// Method: records of one type are saved and read as another.
+/// Goal: a property that a field can't hold, and a record that is not a set of fields, are refused with their names; no value is
+/// read as another type. Method: records of one type are saved and read as another.
 @Suite(.timeLimit(.minutes(30))) struct CodingTests {
-    /// What reading the saved record as another type says; "read" where it can be.
+    /// The error from reading the saved record as another type; "read" if there is none.
     private func reading<R: Tidemark.Record>(_ type: R.Type) async throws -> String {
         let scratch = try Scratch()
         let journal = try scratch.journal()
@@ -144,7 +144,7 @@ import TidemarkStore
         #expect(try await message(Nested()) == "a record's fields are values; give place a Codable type of its own")
     }
 
-    @Test func `a property that is no field of its own is cleared like any other`() async throws {
+    @Test func `a property that is encoded into another object is cleared like any other`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var senja = try ContainerTests.full()

@@ -6,10 +6,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: edits that come while a context is saving or refreshing are neither lost nor in conflict with oneself.
-/// Method: a hook of the record's, which runs in the midst of the save, holds it until the other edit is made.
+/// Goal: edits during a save or refresh of a context are neither lost nor in conflict with the context's own save. Method: a hook
+/// of the record, which runs within the save, holds the save until the other edit is made.
 @Suite(.timeLimit(.minutes(30))) struct ConcurrentEditTests {
-    /// Lets a save wait, in its transaction, until something has happened.
+    /// A gate at which a save waits, within its transaction, until something has happened.
     final class Gate: Sendable {
         private let (entered, hasEntered) = AsyncStream.makeStream(of: Void.self)
         private let passage = DispatchSemaphore(value: 0)
@@ -53,7 +53,7 @@ import TidemarkStore
         return (journal, context, gate, place, scratch)
     }
 
-    @Test func `what is set back while it is saved stays set back`() async throws {
+    @Test func `a value that is set back during a save stays set back`() async throws {
         let (journal, context, gate, first, scratch) = try await context(policy: .error)
         var place = first
         place.caption = "slow"
@@ -69,7 +69,7 @@ import TidemarkStore
         withExtendedLifetime(scratch) {}
     }
 
-    @Test func `a second save waits for the first, and is no conflict with it`() async throws {
+    @Test func `a second save waits for the first, and does not conflict with it`() async throws {
         let (journal, context, gate, first, scratch) = try await context(policy: .error)
         var place = first
         place.caption = "slow"
@@ -89,12 +89,12 @@ import TidemarkStore
         withExtendedLifetime(scratch) {}
     }
 
-    @Test func `a record that is inserted while its deletion is saved is a new one`() async throws {
+    @Test func `a record that is inserted while its deletion is saved is a new record`() async throws {
         let (journal, context, _, first, scratch) = try await context(policy: .error)
         let other = Place(id: "other", caption: "slow", rating: 1)
         let gate = Gate()
         Self.gates.withLock { $0["other"] = gate }
-        // The save of the other record holds the deletion's as well.
+        // The save of the other record delays that of the deletion as well.
         await context.insert(other)
         try await context.delete(first)
         async let saved = context.save()

@@ -6,7 +6,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a program changes its types by the API. Method: two Swift types stand for the versions of a program before and after.
+/// Goal: a program changes its types by the API. Method: two Swift types represent the versions of a program before and after.
 @Suite(.timeLimit(.minutes(30))) struct ContainerSchemaTests {
     enum Kind: String, Codable, Sendable { case town, island }
 
@@ -39,7 +39,7 @@ import TidemarkStore
         try scratch.write(Picture.png(1), to: "pictures/1.png")
         do {
             let old = try scratch.journal()
-            // Before anything is there, there is nothing to change.
+            // An empty container has nothing to change.
             #expect(try await old.changeSchema(Self.changes, files: scratch["pictures"]).isDone)
             try await old.save([
                 OldTrip(id: "a", caption: "Senja", stars: 4, photo: "1.png"), OldTrip(id: "b", caption: "Bodø", photo: ""),
@@ -83,7 +83,7 @@ import TidemarkStore
         #expect(refused?.description.contains("1 value") == true)
     }
 
-    @Test func `an unknown enum value of a newer version is one record's trouble, and stays as it is`() async throws {
+    @Test func `an unknown enum value of a newer version concerns one record only, and stays as it is`() async throws {
         struct Known: Tidemark.Record, Equatable {
             static let recordType = "Place"
             var id: String
@@ -109,7 +109,7 @@ import TidemarkStore
         let found = try await journal.fetchResult(Known.self)
         #expect(found.records.map(\.id) == ["a"])
         #expect(found.unreadable.map(\.record.name) == ["b"])
-        // The older version changes what it knows by name, and the value that it does not know stays.
+        // The older version changes properties by their names, and the value that it does not know stays.
         #expect(
             try await journal.updateAll(Known.self, where: .field("name") == "Lofoten", set: ["name": "Lofoten in May"]) == ["b"])
         #expect(try scratch.records("Place").last?.contains(#""kind":"archipelago""#) == true)

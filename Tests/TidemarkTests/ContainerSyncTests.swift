@@ -4,9 +4,10 @@ import Testing
 import Tidemark
 import TidemarkEmbeddedCloud
 
-/// Goal: a program synchronises its container and sees what comes. Method: two containers of typed records over one cloud.
+/// Goal: a program synchronises its container and sees the changes of other devices. Method: two containers of typed records over
+/// one cloud.
 @Suite(.timeLimit(.minutes(30))) struct ContainerSyncTests {
-    @Test func `records with pictures come over, and the container tells of them as changes from the cloud`() async throws {
+    @Test func `records with pictures arrive, and the container reports them as changes from the cloud`() async throws {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let account = try await cloud.addAccount("anna@example.org")
@@ -50,7 +51,7 @@ import TidemarkEmbeddedCloud
         var recordName: String { id }
     }
 
-    @Test func `devices meet under the policy of a type, also with a configuration that names none`() async throws {
+    @Test func `conflicts are resolved by a type's policy, even with a configuration that names no policy`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let devices = [try await place.person("anna", device: "1"), try await place.person("anna", device: "2")]
@@ -67,13 +68,13 @@ import TidemarkEmbeddedCloud
             try await device.container.save(Visit(id: "v", title: title))
         }
         for _ in 0..<2 { for device in devices { try await sync(device) } }
-        // By the container's own policy the one that comes later would win.
+        // By the container's own policy the device that synchronises later would win.
         for device in devices {
             #expect(try await device.container.fetch(Visit.self, named: "v")?.title == "first")
         }
     }
 
-    @Test func `a context's edit meets what came from the cloud, by the container's policy`() async throws {
+    @Test func `a context's edit is merged with changes of the cloud by the container's policy`() async throws {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(at: scratch["cloud"])
         let account = try await cloud.addAccount("anna@example.org")

@@ -8,8 +8,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: what is saved comes back as it was, through every way of reading, and what must not be saved is refused.
-/// Method: real containers in a folder of the test's own; whole records compared.
+/// Goal: saved records are read back unchanged, in every way of reading, and invalid records are refused. Method: real containers
+/// in a folder of the test's own; whole records compared.
 @Suite(.timeLimit(.minutes(30))) struct ContainerTests {
     static func full() throws -> Destination {
         var senja = Destination("senja", caption: "Senja", details: "An \"island\" 🏔\n in the north")
@@ -25,7 +25,7 @@ import TidemarkStore
         return senja
     }
 
-    @Test func `a record of every kind of property comes back as it was saved`() async throws {
+    @Test func `a record of every kind of property is read as it was saved`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let senja = try Self.full()
@@ -45,7 +45,7 @@ import TidemarkStore
             ])
     }
 
-    @Test func `saving the same again changes nothing, and saving less keeps what the type does not have`() async throws {
+    @Test func `saving the same again changes nothing, and a type with fewer properties keeps the other fields`() async throws {
         struct Less: Tidemark.Record {
             static let recordType = "Destination"
             var id: String
@@ -66,7 +66,7 @@ import TidemarkStore
         #expect(try await journal.fetch(Destination.self, named: "senja") == senja)
     }
 
-    @Test func `names that are UUIDs are found by them`() async throws {
+    @Test func `records with UUIDs as names are found by them`() async throws {
         struct Visit: Tidemark.Record, Identifiable, Equatable {
             var id = UUID()
             var place: String
@@ -80,7 +80,7 @@ import TidemarkStore
         #expect(try await journal.reader().read { try Int.fetchOne($0, sql: "SELECT length(_key) FROM Visit") } == 16)
     }
 
-    @Test func `a picture is taken in once, from a file or from memory, and read back`() async throws {
+    @Test func `a picture is stored once, from a file or from memory, and read back`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let picture = Picture.png(1)
@@ -100,7 +100,7 @@ import TidemarkStore
         #expect(report.assets == 1)
     }
 
-    @Test func `what the hooks refuse is not saved, and nothing of the same save is`() async throws {
+    @Test func `a record that a hook refuses is not saved, nor is any other record of that save`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         await #expect(throws: ValidationError("a destination needs a caption", field: "caption")) {
@@ -110,7 +110,7 @@ import TidemarkStore
         #expect(try journal.history().transactions() == [])
     }
 
-    @Test func `hooks see what the store has`() async throws {
+    @Test func `hooks see the stored record`() async throws {
         struct Strict: Tidemark.Record, Equatable {
             var id: String
             var n: Int
@@ -161,7 +161,7 @@ import TidemarkStore
         #expect(try await journal.count(Destination.self) == 0)
     }
 
-    @Test func `predicates and orders are those of the fields`() async throws {
+    @Test func `predicates and sorts use the values of the fields`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let all = (0..<20).map { n in
@@ -197,7 +197,7 @@ import TidemarkStore
         )
         #expect(try await journal.count(Destination.self, where: .field("rating") == 1) == 4)
         await #expect(throws: StoreError(.schema, "")) { try await names(.field("nonsense") == 1) }
-        // What can't be equal is a mistake, and not nothing.
+        // A comparison that can't match is an error, not an empty result.
         await #expect(throws: StoreError(.invalid, "")) { try await names(.field("rating") == "4") }
         await #expect(throws: StoreError(.invalid, "")) { try await names(.field("createdAt") > 5) }
         #expect(try await names(.field("rating") == 4.0) == names(.field("rating") == 4))
@@ -225,7 +225,7 @@ import TidemarkStore
         #expect(try await journal.count(Destination.self) == 9)
     }
 
-    @Test func `a field that one store has not got yet has no value in it`() async throws {
+    @Test func `a field that only the other store has counts as empty`() async throws {
         struct Place: Tidemark.Record {
             var id: String
             var rating: Int?
@@ -245,14 +245,14 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Place.self, where: .field("rating") > 3).map(\.id) == ["p"])
         #expect(try await journal.count(Place.self, where: .field("rating") == nil) == 1)
         #expect(try await journal.deleteAll(Place.self, where: .field("rating") < 3) == ["q"])
-        // What no store has is a mistake, found before anything is deleted.
+        // A field that no store has is an error, before anything is deleted.
         await #expect(throws: StoreError(.schema, "")) {
             try await journal.deleteAll(Place.self, where: .field("ratting") < 9 || .field("id") != "x")
         }
         #expect(try await journal.count(Place.self) == 2)
     }
 
-    @Test func `batch operations name what they touch, and history has its values`() async throws {
+    @Test func `batch operations return the names of the changed records, and history has their values`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let all = (0..<100).map { n in
@@ -280,7 +280,7 @@ import TidemarkStore
         #expect(problems == [], "\(problems)")
     }
 
-    @Test func `a production container refuses what its schema lacks`() async throws {
+    @Test func `a production container refuses fields that its schema lacks`() async throws {
         let scratch = try Scratch()
         let directory = try ContainerDirectory(openingOrCreatingAt: scratch.container, environment: .production)
         let journal = try PersistentContainer(directory: directory)
@@ -288,10 +288,10 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Destination.self) == [])
     }
 
-    @Test(.timeLimit(.minutes(30))) func `observations follow this process and others`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `observations see the changes of this process and of others`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        // Another opening stands for another process: it has a notifier of its own.
+        // Another opening acts as another process: it has a notifier of its own.
         let other = try scratch.journal()
         struct Other: Tidemark.Record {
             var id: String
@@ -299,7 +299,7 @@ import TidemarkStore
         }
         try await journal.save(Destination("first", caption: "0"))
         try await journal.save(Other(id: "o"))
-        // Each state is told once, and what concerns other types is not told.
+        // Each state is delivered once, and changes of other types are not.
         var values = journal.observe(Destination.self, sortedBy: [.ascending("caption")]).makeAsyncIterator()
         func next() async throws -> [String]? { try await values.next()?.map(\.id) }
         #expect(try await next() == ["first"])

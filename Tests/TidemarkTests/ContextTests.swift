@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: edits made without knowing of each other end as the merge policies say, in the store, in the result and in the log.
-/// Method: two contexts load one record; one saves, then the other; whole records and logs compared.
+/// Goal: concurrent edits end as the merge policies say, in the store, in the result and in the log. Method: two contexts load
+/// one record; one saves, then the other; whole records and logs compared.
 @Suite(.timeLimit(.minutes(30))) struct ContextTests {
     struct Place: Tidemark.Record, Equatable {
         var id: String
@@ -18,9 +18,9 @@ import TidemarkStore
     }
 
     static let before = Place(id: "senja", caption: "c0", details: "d0", rating: 0)
-    /// What another saves meanwhile: both caption and details.
+    /// The record that the other context saves first: it changes caption and details.
     static let theirs = Place(id: "senja", caption: "their caption", details: "their details", rating: 0)
-    /// What is saved then: caption, in conflict, and rating.
+    /// The record that is saved next: it changes the caption, in conflict, and the rating.
     static let mine = Place(id: "senja", caption: "my caption", details: "d0", rating: 1)
 
     struct Outcome: Sendable, CustomTestStringConvertible {
@@ -93,7 +93,7 @@ import TidemarkStore
     }
 
     @Test(arguments: outcomes)
-    func `an edit of a record that another deleted brings it back or not as the policy says`(outcome: Outcome) async throws {
+    func `an edit of a record that another context deleted brings it back or not, by the policy`(outcome: Outcome) async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
         try await journal.save(Self.before)
@@ -113,7 +113,7 @@ import TidemarkStore
     }
 
     @Test(arguments: outcomes)
-    func `a deletion of a record that another edited wins or not as the policy says`(outcome: Outcome) async throws {
+    func `a deletion of a record that another context edited wins or not, by the policy`(outcome: Outcome) async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
         try await journal.save(Self.before)
@@ -124,7 +124,7 @@ import TidemarkStore
         switch outcome.policy {
         case .error: await #expect(throws: UnresolvedConflicts.self) { try await second.save() }
         case .mergeByPropertyStoreTrump, .rollback:
-            // On the deleter's side it is the store's edit that is not seen: the deletion wins.
+            // Here the context with the deletion has not seen the edit: the deletion wins.
             _ = try await second.save()
             #expect(try await journal.fetch(Place.self, named: "senja") == nil)
         default:
@@ -133,9 +133,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a save's policy comes before the context's, that before the type's, and that before the container's`()
-        async throws
-    {
+    @Test func `a save's policy comes before the context's, then the type's, then the container's`() async throws {
         struct Typed: Tidemark.Record, Equatable {
             static let mergePolicy: MergePolicy? = .mergeByPropertyStoreTrump
             var id: String
@@ -156,7 +154,7 @@ import TidemarkStore
         #expect(try await winner(nil, nil) == 2)
         #expect(try await winner(.mergeByPropertyObjectTrump, nil) == 1)
         #expect(try await winner(.mergeByPropertyObjectTrump, .rollback) == 2)
-        // Without any of these it is the container's.
+        // Without any of these the container's policy counts.
         try await journal.save(Self.before)
         let context = journal.newContext()
         _ = try await context.fetch(Place.self, named: "senja")
@@ -165,7 +163,7 @@ import TidemarkStore
         await #expect(throws: UnresolvedConflicts.self) { try await context.save() }
     }
 
-    @Test func `a context sees its own edits, and others when they are saved`() async throws {
+    @Test func `a context sees its own edits at once, and those of others when they are saved`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Self.before)
@@ -188,7 +186,7 @@ import TidemarkStore
         #expect(try await context.fetch(Place.self, named: "senja")?.rating == 7)
     }
 
-    @Test func `records that a context fetched together are edited as they were then`() async throws {
+    @Test func `records that a context fetched together are compared with their values at that time`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save([Place(id: "a", caption: "a"), Place(id: "b", caption: "b")])
@@ -205,7 +203,7 @@ import TidemarkStore
         #expect(conflicts.records.map(\.record) == ["c"])
     }
 
-    @Test func `refreshing takes what others saved, and keeps edits on top`() async throws {
+    @Test func `refreshing fetches what others saved, and keeps the context's edits on top`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
         let picture = Picture.png(3)
@@ -232,7 +230,7 @@ import TidemarkStore
         #expect(merged.tags == ["b"])
         #expect(try merged.image?.data() == picture)
         #expect(try await context.fetch(Destination.self, named: "two") == nil)
-        // What was refreshed is no conflict any more.
+        // Refreshed values are in conflict no longer.
         #expect(try await context.save(mergePolicy: .error).conflicts == [])
         let stored = try #require(try await journal.fetch(Destination.self, named: "one"))
         #expect([stored.caption, stored.details] == ["mine", "their details"])
@@ -255,7 +253,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `an insert of a name that is there merges as if both had made it`() async throws {
+    @Test func `an insert with an existing name merges as if both had made the record`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Place(id: "senja", caption: "theirs", details: "d"))

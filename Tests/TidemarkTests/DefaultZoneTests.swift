@@ -9,8 +9,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what becomes of the default zone in the cloud concerns the records in it, and not those that are shared. Method: a container with a
-/// shared record and others, with edits that were not sent, whose default zone goes.
+/// Goal: a loss of the default zone in the cloud concerns its own records only, and not shared ones. Method: a container with a
+/// shared record and others, with unsent edits, whose default zone is deleted.
 @Suite(.timeLimit(.minutes(30))) struct DefaultZoneTests {
     private static let zone = CloudZoneID("TidemarkZone")
 
@@ -20,10 +20,10 @@ import TidemarkSync
         let share: Share
     }
 
-    /// Anna shares `senja` and `old`, has `lofoten` beside it, and has edited and deleted what no cloud knows of.
+    /// Anna shares `senja` and `old`, has `lofoten` in the default zone, and has unsent edits and a deletion.
     ///
-    /// - Parameter elsewhere: Whether another device of hers has edited `senja`, too. Else what is shared has no news, and the next that is
-    ///   asked for is the default zone.
+    /// - Parameter elsewhere: Whether another device of hers has edited `senja`, too. Otherwise the shared zone has no changes,
+    ///   and the default zone is requested next.
     private func places(_ scratch: Scratch, elsewhere: Bool) async throws -> Places {
         let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
@@ -58,9 +58,7 @@ import TidemarkSync
         }.sorted()
     }
 
-    @Test func `a default zone that is gone is made anew with what was in it, and what is shared goes on where it was`()
-        async throws
-    {
+    @Test func `a default zone that is gone is made again with its records, and shared records are unaffected`() async throws {
         let scratch = try Scratch()
         let places = try await places(scratch, elsewhere: false)
         try await places.database.modifyZones(saving: [], deleting: [Self.zone])
@@ -74,7 +72,7 @@ import TidemarkSync
         #expect(try places.anna.container.refusedSaves().isEmpty)
     }
 
-    @Test func `a default zone that was purged empties itself, and not what is shared`() async throws {
+    @Test func `a purged default zone loses its records, and shared records are unaffected`() async throws {
         let scratch = try Scratch()
         let places = try await places(scratch, elsewhere: true)
         let anna = places.anna
@@ -82,14 +80,14 @@ import TidemarkSync
         #expect(try await anna.sync().failure != nil)
         #expect(try await anna.captions() == ["senja": "Senja, edited"])
         #expect(try await anna.container.fetchShares().map(\.zone) == [places.share.zone])
-        // What was not sent is kept, but never sent again.
+        // Unsent edits are kept as refused, and never sent again.
         let refused = try anna.container.refusedSaves()
         #expect(refused.map(\.record.name) == ["lofoten"])
         #expect(refused.first?.after["caption"] == .string("Lofoten, edited"))
         try await anna.container.save(Destination("later", caption: "Later"))
         #expect(try await anna.sync().failure != nil)
         await #expect(throws: CloudError(.userDeletedZone, "")) { _ = try await names(Self.zone, places.database) }
-        // Somebody signs in anew: the edits of what is shared have waited, the deletion among them.
+        // After another sign-in the edits of shared records are sent, the deletion included.
         try await RecordStore(container: anna.container.directory).updateSyncState { $0.isPurged = false }
         #expect(try await anna.sync().isComplete)
         #expect(try await names(places.share.zone.cloudZone, places.database) == ["senja"])

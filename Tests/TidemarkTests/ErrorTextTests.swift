@@ -16,7 +16,7 @@ import TidemarkStore
         [error.localizedDescription, (error as? any LocalizedError)?.recoverySuggestion]
     }
 
-    @Test func `errors have German texts where that is the language, and the English message as the reason`() {
+    @Test func `errors have German texts if that is the language, and the English message as the reason`() {
         ErrorLanguage.$override.withValue(.german) {
             #expect(
                 texts(StoreError(.diskFull, "no space")) == [
@@ -62,14 +62,14 @@ import TidemarkStore
             let other = ContainerEvent.Failure(code: SyncErrorCode.other, reason: "in English")
             #expect(other.errorDescription == "in English")
             #expect(other.failureReason == nil)
-            // The texts of programs stay as they are.
+            // The texts for programs stay as they are.
             #expect(denied.description.hasPrefix("update of Destination senja"))
         }
         #expect(ShareDecision.Remedy.allCases.allSatisfy { $0.sentence(in: .german) != $0.sentence })
         #expect(ErrorRemedy.allCases.allSatisfy { $0.sentence(in: .german) != $0.sentence })
     }
 
-    @Test func `the language is the first known one that a person prefers`() {
+    @Test func `the language is the first known one of the person's preferences`() {
         #expect(ErrorLanguage(preferred: ["de_CH.UTF-8"]) == .german)
         #expect(ErrorLanguage(preferred: ["de-AT", "en"]) == .german)
         #expect(ErrorLanguage(preferred: ["fr", "de"]) == .german)
@@ -78,7 +78,7 @@ import TidemarkStore
         #expect(ErrorLanguage(preferred: []) == .english)
     }
 
-    @Test func `every error has its text, and its remedy if it has one`() {
+    @Test func `every error has its text, and its remedy if there is one`() {
         ErrorLanguage.$override.withValue(.english) { checkEnglish() }
     }
 

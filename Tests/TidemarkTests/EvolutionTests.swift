@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a newer version of a type reads, finds and saves the records of an older version, and the other way round.
-/// Method: two Swift types of one record type stand for the two versions of a program.
+/// Goal: a newer version of a type reads, finds and saves the records of an older version, and the other way round. Method: two
+/// Swift types of one record type represent the two versions of a program.
 @Suite(.timeLimit(.minutes(30))) struct EvolutionTests {
     enum Old {
         struct Place: Tidemark.Record, Equatable {
@@ -61,7 +61,7 @@ import TidemarkStore
         #expect(try await journal.fetch(New.Place.self, named: "a") == senja)
     }
 
-    @Test func `what the guide shows reads, converts and finds the records of a first version`() async throws {
+    @Test func `the guide's example reads, converts and finds the records of a first version`() async throws {
         enum Version1 {
             struct Trip: Tidemark.Record {
                 static let recordType = "Trip"
@@ -241,7 +241,7 @@ import TidemarkStore
             let place = try #require(try await journal.fetch(New.Place.self, named: "a"))
             #expect(place == New.Place(id: "a", title: "Senja 2", stars: 5, remark: "seen"))
         }
-        // Without another edit, what was not edited is not written.
+        // Without another edit, properties that were not edited are not written.
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Old.Place(id: "a", name: "Senja"))
@@ -294,7 +294,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Twice.self) == [record])
     }
 
-    @Test func `updateAll stores a value as the property has it`() async throws {
+    @Test func `updateAll stores a value in the form that the property has`() async throws {
         struct Trip: Tidemark.Record {
             var id: String
             var recordName: String { id }

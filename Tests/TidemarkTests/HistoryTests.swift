@@ -8,8 +8,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: history tells who changed what when, since any token, and takes it back.
-/// Method: real containers; whole records, changes and states compared.
+/// Goal: history returns the changes since any token, with authors and times, and can undo them. Method: real containers; whole
+/// records, changes and states compared.
 @Suite(.timeLimit(.minutes(30))) struct HistoryTests {
     typealias Place = ContextTests.Place
 
@@ -17,7 +17,7 @@ import TidemarkStore
         try await journal.fetchAll(Place.self, sortedBy: [.ascending("id")])
     }
 
-    @Test func `a token leads to exactly what came since, oldest first`() async throws {
+    @Test func `a token returns exactly the later changes, oldest first`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
         try await journal.save([Place(id: "a", caption: "a"), Place(id: "b", caption: "b")])
@@ -39,7 +39,7 @@ import TidemarkStore
         #expect(page.transactions.map(\.transaction.author) == Array(repeating: "test", count: 4))
         #expect(zip(page.transactions, page.transactions.dropFirst()).allSatisfy { $0.transaction.time < $1.transaction.time })
         #expect(try journal.history().changes(since: page.token).transactions == [])
-        // In parts it is the same.
+        // In parts the changes are the same.
         var parts: [TransactionChanges] = []
         var next = token
         while true {
@@ -49,13 +49,13 @@ import TidemarkStore
             if !part.hasMore { break }
         }
         #expect(parts == page.transactions)
-        // A token survives being written down.
+        // A token can be encoded and decoded.
         #expect(try JSONDecoder().decode(HistoryToken.self, from: JSONEncoder().encode(token)) == token)
         #expect(HistoryToken("\(token)") == token)
         #expect(HistoryToken("nonsense") == nil)
     }
 
-    @Test func `a transaction that has moved records into a share can't be undone, and says so before`() async throws {
+    @Test func `a transaction that has moved records into a share can't be undone, and says so beforehand`() async throws {
         let scratch = try Scratch()
         let anna = try await TwoUserFixture(scratch).person("anna")
         let saved = try await anna.container.save(Place(id: "a", caption: "a"))
@@ -70,7 +70,7 @@ import TidemarkStore
         #expect(try history.transactions().allSatisfy { abs($0.date.timeIntervalSince(now)) < 3600 })
     }
 
-    @Test func `a process is told what others commit, once, and never its own`() async throws {
+    @Test func `a process gets the commits of others, once, and never its own`() async throws {
         let scratch = try Scratch()
         let (journal, other) = (try scratch.journal(), try scratch.journal())
         let share = try scratch.acceptedShare()
@@ -85,10 +85,10 @@ import TidemarkStore
             #expect(change.origin == .anotherProcess)
             #expect(change.scope == (n % 2 == 0 ? .private : .shared))
         }
-        // Who comes back with the token of then is told all of it.
+        // A follower with the earlier token gets all of it.
         var late = other.changes(since: start).makeAsyncIterator()
         for n in 0..<20 { #expect(try await late.next()?.changes.map(\.record.name) == ["mine\(n)"]) }
-        // With one's own, too.
+        // On request it gets its own as well.
         var all = journal.changes(since: start, withOwn: true).makeAsyncIterator()
         var origins: [ContainerChange.Origin: Int] = [:]
         for _ in 0..<40 { origins[try #require(try await all.next()).origin, default: 0] += 1 }
@@ -104,7 +104,7 @@ import TidemarkStore
         try await journal.delete(Place.self, named: "a")
         let late = try journal.history().historyToken()
         try await journal.save(Place(id: "c", caption: "c"))
-        // Nothing is older than seven days.
+        // No transaction is older than seven days.
         #expect(try await journal.purgeHistory(olderThan: .zero).transactions == 0)
         #expect(try await journal.purgeHistory(olderThan: .seconds(Int64.max), keepingAtLeast: .zero).transactions == 0)
         #expect(try journal.history().changes(since: early).transactions.count == 3)
@@ -133,7 +133,7 @@ import TidemarkStore
         #expect(try journal.history().conflicts().map(\.transaction) == [0])
     }
 
-    @Test func `a store that a token does not know is told of from its beginning`() async throws {
+    @Test func `a store that a token does not know is reported from its beginning`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "caption": "0"}"#], .init(type: "Place", nameField: "id"))
         // An import makes no shared store.
@@ -151,7 +151,7 @@ import TidemarkStore
         #expect(try await later.next()?.changes.map(\.record.name) == ["s"])
     }
 
-    @Test func `undoing a transaction brings back what was, and undoing that brings it again`() async throws {
+    @Test func `undoing a transaction restores the earlier values, and undoing the undo restores the later ones`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let context = journal.newContext()
@@ -176,7 +176,7 @@ import TidemarkStore
         #expect(problems == [], "\(problems)")
     }
 
-    @Test func `what was changed since is not undone without a policy`() async throws {
+    @Test func `values that were changed since are undone only with a policy`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save([
@@ -194,14 +194,14 @@ import TidemarkStore
                 Place(id: "a", caption: "2", rating: 0), Place(id: "b", caption: "0"), Place(id: "c", caption: "0"),
             ])
         #expect(result.conflicts.map(\.field) == ["caption"])
-        // A first transaction is undone but for what came after.
+        // The first transaction is undone except for later changes.
         await #expect(throws: UnresolvedConflicts.self) { try await journal.undo(transaction: 1) }
         try await journal.undo(transaction: 1, mergePolicy: .mergeByPropertyStoreTrump)
-        // Nothing is left of what came after it but for the caption of one.
+        // Of the later changes only one caption is left.
         #expect(try await states(journal).map(\.id) == ["a"])
     }
 
-    @Test func `a load of many records is undone without those that were edited since`() async throws {
+    @Test func `a load of many records is undone except for records that were edited since`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(
             lines: (0..<3000).map { n in #"{"id": "p\#(n)", "caption": "c"}"# }, .init(type: "Place", nameField: "id"))
@@ -217,7 +217,7 @@ import TidemarkStore
         #expect(try await states(journal) == [])
     }
 
-    @Test func `records that agree in a unique key become one, of the lowest name`() async throws {
+    @Test func `records with equal unique keys are merged into the one with the lowest name`() async throws {
         struct Tag: Tidemark.Record, Equatable {
             static let uniqueKeys = [UniqueKey("word")]
             var id: String
@@ -231,18 +231,18 @@ import TidemarkStore
         try await journal.save(Tag(id: "m", word: "fjord", color: "blue", count: 1))
         let result = try await journal.save(Tag(id: "x", word: "fjord", color: "red"))
         #expect(result.replaced == [RecordName(type: "Tag", name: "x"): "m"])
-        // The later edit is the local side.
+        // The later edit counts as the local side.
         #expect(try await journal.fetchAll(Tag.self) == [Tag(id: "m", word: "fjord", color: "red", count: 1)])
         try await journal.save(Tag(id: "a", word: "fjord"))
         #expect(try await journal.fetchAll(Tag.self) == [Tag(id: "a", word: "fjord", color: "red", count: 1)])
-        // Without a value there is nothing to agree in.
+        // Records without a value in the key are not merged.
         try await journal.save([Tag(id: "n1"), Tag(id: "n2")])
         #expect(try await journal.count(Tag.self) == 3)
-        // Under the policy of errors it is told like every other conflict.
+        // Under the policy error it is a conflict like every other.
         let context = journal.newContext(mergePolicy: .error)
         await context.insert(Tag(id: "z", word: "fjord", color: "yellow"))
         await #expect(throws: UnresolvedConflicts.self) { try await context.save() }
-        // An update can make them agree, too, and so can an import.
+        // An update can make keys equal, too, and so can an import.
         try await journal.save(Tag(id: "n1", word: "fjord", color: "green"))
         #expect(try await journal.fetch(Tag.self, named: "a")?.color == "green")
         try await scratch.importing(lines: [#"{"id": "0", "word": "fjord", "count": 9}"#], .init(type: "Tag", nameField: "id"))

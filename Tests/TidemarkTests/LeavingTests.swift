@@ -6,10 +6,10 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkSync
 
-/// Goal: a synchronisation that goes on takes what is left and accepted meanwhile for what it is. Method: one that stays open, in whose container
-/// zones come and go.
+/// Goal: a continuous synchronisation tells shares that were left from shares that were accepted. Method: a container that keeps
+/// synchronising while zones come and go.
 @Suite(.timeLimit(.minutes(30))) struct LeavingTests {
-    @Test func `what is accepted after something else was left comes, and stays`() async throws {
+    @Test func `a share that is accepted after another one was left arrives, and stays`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))

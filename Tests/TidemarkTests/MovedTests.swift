@@ -7,8 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: whoever has a container open learns that it has moved or was replaced, and reads nothing of what it was.
-/// Method: containers that are open for writing, for reading and for following, while they are moved and restored.
+/// Goal: an open container reports that it has moved or was replaced, and reads nothing of its old files. Method: containers that
+/// are open for writing, for reading and for following, while they are moved and restored.
 @Suite(.timeLimit(.minutes(30))) struct MovedTests {
     struct Place: Tidemark.Record, Equatable {
         var id: String
@@ -17,7 +17,7 @@ import TidemarkStore
 
     enum Fate: CaseIterable { case moved, replaced }
 
-    /// A container with one record, and what becomes of it.
+    /// A container with one record, and what happens to it.
     private func befall(_ fate: Fate, _ scratch: Scratch) async throws {
         switch fate {
         case .moved: try StoreMover(from: scratch.container, to: scratch["New.tidemark"]).run()
@@ -28,7 +28,7 @@ import TidemarkStore
     }
 
     @Test(.timeLimit(.minutes(30)), arguments: Fate.allCases)
-    func `reading and following end with the news`(fate: Fate) async throws {
+    func `reading and following end with an error after a move or replacement`(fate: Fate) async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Place(id: "a"))
@@ -40,7 +40,7 @@ import TidemarkStore
         var own = journal.changes(since: try journal.historyToken(), withOwn: true).makeAsyncIterator()
         var values = journal.observe(Place.self).makeAsyncIterator()
         #expect(try await values.next()?.count == 2)
-        // Both listen.
+        // Both followers listen.
         try await journal.save(Place(id: "c"))
         #expect(try await changes.next()?.changes.map(\.record.name) == ["c"])
         #expect(try await own.next()?.changes.map(\.record.name) == ["c"])
@@ -54,7 +54,7 @@ import TidemarkStore
         await #expect(throws: StoreError(.moved, "")) { while try await values.next() != nil {} }
     }
 
-    @Test func `a snapshot goes on seeing its state`() async throws {
+    @Test func `a snapshot continues to see its state`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Place(id: "a"))

@@ -8,17 +8,16 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: what one is told that one may do with a record is what the rules say of the share that covers it, as the store knows it at one
-/// moment, for one record, for a query and for all; and one hears when it may have changed.
-/// Method: stores whose zones and shares are written in SQL, as a synchronisation leaves them; whole reports compared, with the rules asked
-/// directly.
+/// Goal: the reported permissions of a record are those that the rules give for the share that covers it, as the store has it at
+/// one moment, for one record, for a query and for all; changes of permissions are notified. Method: stores whose zones and
+/// shares are written in SQL, as a synchronisation leaves them; whole reports compared with the rules.
 @Suite(.timeLimit(.minutes(30))) struct PermissionReporterTests {
     private let scratch: Scratch
     private static let anna = ShareParticipant.named("Anna", .owner)
 
     init() throws { scratch = try Scratch() }
 
-    /// A container with records that have their names for captions.
+    /// A container whose records have their names as captions.
     private func open(private own: [String] = [], shared: [String] = []) async throws -> PersistentContainer {
         if !shared.isEmpty { try await scratch.receive(shared.map { Destination($0, caption: $0) }) }
         let journal = try scratch.journal()
@@ -55,7 +54,7 @@ import TidemarkStore
         let isRoot, isHierarchy: Bool
     }
 
-    @Test func `everybody in every state is told what the rules say`() async throws {
+    @Test func `in every state of a share each person's report follows the rules`() async throws {
         var cells: [Cell] = []
         for role in ShareParticipant.Role.allCases {
             for permission in ShareParticipant.Permission.allCases {
@@ -100,12 +99,12 @@ import TidemarkStore
             #expect(it.role == cell.user.role && it.permission == cell.user.permission)
             #expect(it.acceptanceStatus == cell.user.acceptanceStatus && it.isShared && it.share == "share")
             #expect(it.zone == Self.zone(Int64(index)) && it.scope == .shared && it.owner == Self.anna.identity)
-            // One by one it is the same.
+            // One by one the reports are the same.
             if index % 37 == 0 { #expect(try await journal.permissions.permission(of: it.record) == it) }
         }
     }
 
-    @Test func `whoever tries meets what was told`() async throws {
+    @Test func `an attempt ends as the report says`() async throws {
         var random = Randomness("permissions told and met")
         let users = (0..<60).map { _ in
             ShareParticipant.named(
@@ -144,11 +143,11 @@ import TidemarkStore
             let isDeleted = try await tried { try await journal.delete(Destination.self, named: name) }
             #expect(isDeleted == it.canDelete, "\(name): \(it.reason)")
         }
-        // What is in no zone of others was never theirs.
+        // A record in no zone of another user was never shared.
         #expect(told["nobody's"]?.reason == "no cloud has it yet" && told["nobody's"]?.isShared == false)
     }
 
-    @Test func `one's own records are one's own, saved in a cloud or not, shared or not`() async throws {
+    @Test func `the user's own records belong to the user, in a cloud or not, shared or not`() async throws {
         let journal = try await open(private: ["new", "clean", "shared"])
         let places = try places(.private)
         try places.zone(2, Self.zone(2, of: nil), records: ["shared"])
@@ -172,7 +171,7 @@ import TidemarkStore
         #expect(told["shared"]?.owner == Self.anna.identity && told["clean"]?.owner == nil)
     }
 
-    @Test func `a record is covered by its zone's share, else by that of which it is the root, the only one, the weakest`()
+    @Test func `a record is covered by its zone's share, or the share of which it is the root, or the only one, or the weakest`()
         async throws
     {
         let journal = try await open(shared: ["whole", "root a", "root b", "child", "root c", "other", "nobody's", "strange"])
@@ -207,7 +206,7 @@ import TidemarkStore
 
     // Which records
 
-    /// Two stores with a bit of everything.
+    /// Two stores with all kinds of zones and shares.
     private func fill() async throws -> PersistentContainer {
         let journal = try await open(private: ["own", "both"], shared: ["theirs", "locked", "gone"])
         let places = try places(.shared)
@@ -217,7 +216,7 @@ import TidemarkStore
         try places.note(Self.share(Self.zone(3), to: .named("Me", .privateUser, .readOnly)), of: 3)
         try places.zone(4, Self.zone(4), records: ["gone"])
         try places.note(Self.share(Self.zone(4), to: .named("Me", .privateUser, .readWrite, .removed)), of: 4)
-        // A name that others have chosen, and one has, too.
+        // A name that another user and this user both have.
         try places.change { db in
             try db.execute(
                 sql: """
@@ -228,7 +227,7 @@ import TidemarkStore
         return journal
     }
 
-    @Test func `filters choose`() async throws {
+    @Test func `filters choose editable, read-only, owned and shared records`() async throws {
         let journal = try await fill()
         func names(_ filter: PermissionFilter?) async throws -> [String] {
             var names: [String] = []
@@ -245,7 +244,7 @@ import TidemarkStore
         #expect(try await names(.shared) == ["theirs", "locked", "gone", "both"])
     }
 
-    @Test func `a query tells of what it finds`() async throws {
+    @Test func `a report of a query covers the records that it finds`() async throws {
         let journal = try await fill()
         struct Visit: Tidemark.Record {
             var id: String
@@ -271,7 +270,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `one record is found as a fetch finds it, or where it is said to be`() async throws {
+    @Test func `one record is reported from the store in which a fetch finds it, or from the given one`() async throws {
         let journal = try await fill()
         let permissions = journal.permissions
         let both = RecordName(type: "Destination", name: "both")
@@ -285,10 +284,10 @@ import TidemarkStore
         #expect(try await permissions.permission(of: RecordName(type: "Nothing", name: "own")) == nil)
     }
 
-    @Test func `names of every form are told as they are`() async throws {
-        // With a 0, which the second one has not.
+    @Test func `names of every form are reported unchanged`() async throws {
+        // With a 0, which the second one does not have.
         let uuid = "5F0C9D5E-6A4B-4E0E-9A3F-1D2C3B4A5F60"
-        // Some are as long as a UUID's bytes.
+        // Some are as long as the bytes of a UUID.
         let names = [
             uuid, uuid.lowercased().replacingOccurrences(of: "0", with: "1"), "sixteen bytes  !", "seventeen bytes U", "å",
             "a,\"b\"",
@@ -300,7 +299,7 @@ import TidemarkStore
         #expect(try await journal.permissions.permissions(named: uuid.lowercased()).map(\.record.name) == [uuid])
     }
 
-    @Test func `every kind of container tells the same`() async throws {
+    @Test func `every kind of container returns the same reports`() async throws {
         let journal = try await fill()
         let expected = try await Self.list(journal.permissions.report())
         #expect(expected.count == 6)
@@ -323,14 +322,14 @@ import TidemarkStore
 
     // While it changes
 
-    @Test func `a report tells of one moment to its end, and the next one of the next`() async throws {
+    @Test func `a report shows one moment to its end, and the next report the next moment`() async throws {
         let journal = try await open(shared: (0..<5000).map { "r\($0)" })
         let places = try places(.shared)
         try places.zone(2, Self.zone(2))
         try places.zone(3, Self.zone(3))
         try places.note(Self.share(Self.zone(2), to: .named("Me", .privateUser)), of: 2)
         try places.note(Self.share(Self.zone(3), to: .named("Me", .privateUser)), of: 3)
-        // Zone 3 is first met at the end.
+        // Zone 3 comes at the end.
         try places.change { db in try db.execute(sql: "UPDATE Destination SET _zone = CASE WHEN _id > 4990 THEN 3 ELSE 2 END") }
         var report = journal.permissions.report().makeAsyncIterator()
         let first = try await report.next()
@@ -353,12 +352,12 @@ import TidemarkStore
         #expect(try await journal.permissions.permission(of: RecordName(type: "Destination", name: "r4998"))?.canEdit == false)
     }
 
-    @Test func `reports and look-ups never mix two states, however shares change`() async throws {
+    @Test func `reports and look-ups never mix two states while shares change`() async throws {
         let journal = try await open(shared: (0..<3000).map { "r\($0)" })
         let places = try places(.shared)
         for zone in 2...4 as ClosedRange<Int64> { try places.zone(zone, Self.zone(zone)) }
         var random = Randomness("permissions while shares change")
-        // In each state all zones have the same permission, and the records lie anew.
+        // In each state all zones have the same permission, and the records are distributed anew.
         let permissions = (0..<60).map { _ in Bool.random(using: &random) }
         func write(_ number: Int) throws {
             try places.change { db in
@@ -398,7 +397,7 @@ import TidemarkStore
         #expect(last == permissions.count - 1)
     }
 
-    @Test func `changes end with an error when a store can't be read any longer`() async throws {
+    @Test func `the stream of changes ends with an error when a store can't be read any longer`() async throws {
         let journal = try await fill()
         var changes = try await journal.permissions.changes().makeAsyncIterator()
         try await journal.save(Destination("another", caption: "another"))
@@ -409,12 +408,12 @@ import TidemarkStore
         await #expect(throws: (any Error).self) { try await changes.next() }
     }
 
-    @Test func `whoever waits hears of shares and records that have changed, here and elsewhere`() async throws {
+    @Test func `listeners are notified of changed shares and records, of this process and of others`() async throws {
         let journal = try await fill()
         let reading = try ReadOnlyContainer(directory: ContainerDirectory(openingAt: scratch.container))
         var here = try await journal.permissions.changes().makeAsyncIterator()
         var there = try await reading.permissions.changes().makeAsyncIterator()
-        // What the tables say counts, whoever has asked meanwhile; a save posts to the notifier.
+        // The tables count, even if the permissions were read in the meantime; a save posts to the notifier.
         try places(.shared).note(Self.share(Self.zone(3), to: .named("Me", .privateUser)), of: 3)
         try places(.shared).change { db in try db.execute(sql: "DELETE FROM tide_shares WHERE zone = 4") }
         try places(.private).zone(2, Self.zone(2, of: nil))
@@ -427,7 +426,7 @@ import TidemarkStore
         #expect(set.status == 0, "\(set.errors)")
         #expect(try await here.next() == PermissionChange(zones: [], hasRecords: true))
         #expect(try await there.next() == PermissionChange(zones: [], hasRecords: true))
-        // Another process, of a share alone.
+        // Another process changes only a share.
         let directory = try ContainerDirectory(openingAt: scratch.container)
         let other = try RecordStore(
             container: directory, scope: .shared, notifier: try StoreChangeNotifier(container: directory, role: .sync))
@@ -440,7 +439,7 @@ import TidemarkStore
 
     // What can't be
 
-    @Test func `a zone or a share that can't be one is told of, and not passed over`() async throws {
+    @Test func `an invalid zone or share is reported as an error, and not ignored`() async throws {
         let journal = try await fill()
         let places = try places(.shared)
         func expectDamage(_ text: String) async {
@@ -450,7 +449,7 @@ import TidemarkStore
         try places.change { db in try db.execute(sql: "UPDATE tide_shares SET participant = '{' WHERE zone = 3") }
         await expectDamage("the share share of the zone Z3 has a wrong form")
         await #expect(throws: StoreError(.corrupt, "")) { try await journal.permissions.permissions(named: "locked") }
-        // Others can be told of.
+        // Other records can still be reported.
         #expect(try await journal.permissions.permissions(named: "theirs").count == 1)
         try places.change { db in
             try db.execute(sql: "UPDATE tide_shares SET participant = '', public_permission = 9 WHERE zone = 3")

@@ -47,7 +47,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `key paths find what their fields have`() async throws {
+    @Test func `key paths find the values of their fields`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let (north, south) = (Trip(title: "North"), Trip(title: "South"))

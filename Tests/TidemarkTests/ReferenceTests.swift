@@ -118,7 +118,7 @@ import TidemarkStore
         let scratch = try Scratch()
         let journal = try await Journal(scratch)
         let all = journal.container
-        // As an import writes names, and as Swift writes UUIDs.
+        // Imports write names in this case, and Swift writes UUIDs in the other.
         let upper = UUID().uuidString
         try await all.save(Named(id: upper, title: "Imported"))
         try await all.save([
@@ -158,7 +158,7 @@ import TidemarkStore
         #expect(try await container.fetchAll(Stop.self, where: .field(\.tags).matches(\.isPrivate == true)) == [])
     }
 
-    @Test func `predicates go along references, in both directions and over several steps`() async throws {
+    @Test func `predicates follow references, in both directions and over several steps`() async throws {
         let scratch = try Scratch()
         let journal = try await Journal(scratch)
         let all = journal.container

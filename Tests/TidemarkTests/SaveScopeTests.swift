@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A save either stores its records or throws: no scope and no share makes it do nothing. That a container has no public store is checked by
-/// the compiler: ``StoreScope`` has no such case.
+/// Goal: a save either stores its records or throws, in each scope and for each share. A container has no public store, which the
+/// compiler checks: ``StoreScope`` has no such case.
 @Suite(.timeLimit(.minutes(30))) struct SaveScopeTests {
     private typealias Place = ContextTests.Place
 
@@ -19,13 +19,13 @@ import TidemarkStore
         journal = try scratch.journal()
     }
 
-    @Test func `the scopes of a container are the databases of a cloud but for the public one`() {
+    @Test func `the scopes of a container are those of a cloud without the public one`() {
         #expect(StoreScope.allCases.map(\.databaseScope) == [.private, .shared])
         #expect(DatabaseScope.allCases.map { StoreScope($0) } == [nil, .private, .shared])
         #expect(StoreScope.allCases.map(\.rawValue) == StoreScope.allCases.map(\.databaseScope.rawValue))
     }
 
-    @Test func `a new record for the shared store is refused where no share is named, and nothing is stored`() async throws {
+    @Test func `a new record for the shared store is refused without a share, and nothing is stored`() async throws {
         let places = [Place(id: "a", caption: "a"), Place(id: "b", caption: "b")]
         let error = try await #require(throws: StoreError.self) { try await journal.save(places, in: .shared) }
         #expect(error.code == .invalid)
@@ -38,7 +38,7 @@ import TidemarkStore
         #expect(try journal.history(.shared).transactions().isEmpty)
     }
 
-    @Test func `a save into a share that is not there is refused, and makes no zone`() async throws {
+    @Test func `a save into a missing share is refused, and makes no zone`() async throws {
         let theirs = Share(scope: .shared, zone: ZoneName("Trip", owner: "_anna"), name: "cloudkit.zoneshare", title: "Senja")
         let own = Share(scope: .private, zone: ZoneName("Trip"), name: "cloudkit.zoneshare")
         for share in [theirs, own] {
@@ -56,14 +56,14 @@ import TidemarkStore
         try await journal.save([Place(id: "a", caption: "a")], in: share)
         try SharedPlaces(scratch.container, .shared).run("DELETE FROM tide_shares")
         await #expect(throws: StoreError(.notFound, "")) { try await journal.save([Place(id: "b", caption: "b")], in: share) }
-        // A share of that name that is in another zone is another share.
+        // A share of that name in another zone is another share.
         let other = try scratch.acceptedShare(zone: 3)
         try await journal.save([Place(id: "c", caption: "c")], in: other)
         await #expect(throws: StoreError(.notFound, "")) { try await journal.save([Place(id: "b", caption: "b")], in: share) }
         #expect(try await journal.fetchAll(Place.self, sortedBy: [.ascending("caption")]).map(\.id) == ["a", "c"])
     }
 
-    @Test func `a context inserts into a share, and keeps the insertion where the share is not there`() async throws {
+    @Test func `a context inserts into a share, and keeps the insertion if the share is missing`() async throws {
         let share = try scratch.acceptedShare()
         let context = journal.newContext()
         await context.insert(Place(id: "a", caption: "a"), in: share)

@@ -7,9 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: what several processes do to one store ends as the rules say, whoever comes first.
-/// Method: real processes; the store afterwards is compared with the table of merge policies, or with a model that does the same in the
-/// order of history.
+/// Goal: changes of one store by several processes end as the rules say, in any order. Method: real processes; the store
+/// afterwards is compared with the table of merge policies, or with a model that makes the same changes in the order of history.
 @Suite(.timeLimit(.minutes(30))) struct SeveralProcessesTests {
     typealias Place = ContextTests.Place
 
@@ -57,7 +56,7 @@ import TidemarkStore
 
     // Random edits
 
-    /// What the store must hold after the operations, in the order of their transactions.
+    /// The expected contents of the store after the operations, in the order of their transactions.
     private func model(_ edits: [ProbedEdit]) throws -> [String: ProbedNote] {
         var notes: [String: ProbedNote] = [:]
         for edit in edits.sorted(by: { $0.transaction < $1.transaction }) {
@@ -67,7 +66,7 @@ import TidemarkStore
             case .update: for name in edit.names { notes[name]?.c = edit.value }
             case .edit:
                 let (saved, loaded) = (try #require(edit.saved), try #require(edit.loaded))
-                // A record that another has deleted comes back whole.
+                // A record that another process has deleted is restored as a whole.
                 guard var note = notes[saved.id] else {
                     notes[saved.id] = saved
                     continue
@@ -81,7 +80,7 @@ import TidemarkStore
         return notes
     }
 
-    @Test func `random edits by three processes leave what a model says, and history tells how`() async throws {
+    @Test func `random edits by three processes give the records of a model, and history has each transaction`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(ProbedNote(id: "first", a: 99))
@@ -107,7 +106,7 @@ import TidemarkStore
         expected["first"] = expected["first"] ?? ProbedNote(id: "first", a: 99)
         let stored = try await journal.fetchAll(ProbedNote.self)
         #expect(Dictionary(uniqueKeysWithValues: stored.map { ($0.id, $0) }) == expected, "seeds \(seeds)")
-        // Each transaction is told once, to whoever asks since the beginning.
+        // From the beginning, each transaction is returned once.
         let page = try journal.history().changes(since: start[.private])
         #expect(page.transactions.map(\.transaction.id) == edits.map(\.transaction).sorted())
         let problems = try StoreVerification(of: journal.directory).run().problems

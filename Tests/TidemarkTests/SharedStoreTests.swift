@@ -6,8 +6,8 @@ import TidemarkEmbeddedCloud
 @testable import Tidemark
 @testable import TidemarkSync
 
-/// Goal: a container and its synchronisation write through one store object for each file, and each still hears of what the other writes.
-/// Method: containers of two devices over one cloud.
+/// Goal: a container and its synchronisation write through one store object for each file, and each is notified of the other's
+/// writes. Method: containers of two devices over one cloud.
 @Suite(.timeLimit(.minutes(30))) struct SharedStoreTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
@@ -29,7 +29,8 @@ import TidemarkEmbeddedCloud
         engine.close()
     }
 
-    @Test func `what is fetched is reported as a change from the cloud, once, and what is saved as an own one`() async throws {
+    @Test
+    func `fetched records are reported once as a change from the cloud, and saved ones as the container's own`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         for name in ["a", "b"] { try await laptop.container.save(Destination(name, caption: name)) }
         try await laptop.sync()
@@ -42,7 +43,7 @@ import TidemarkEmbeddedCloud
         var all = phone.container.changes(since: token, withOwn: true).makeAsyncIterator()
         let origins = [try await all.next()?.origin, try await all.next()?.origin]
         #expect(origins == [.thisProcess, .cloud])
-        // There is no third one: the place behind the last is the end of history.
+        // There is no third change: the position behind the last one is the end of history.
         #expect(try phone.container.historyToken()[.private] == fetched.token[.private])
     }
 
@@ -62,7 +63,7 @@ import TidemarkEmbeddedCloud
         let events = sync.events
         let running = Task { try await sync.run() }
         defer { running.cancel() }
-        // It has nothing to do by then.
+        // The synchronisation has nothing to do by then.
         for await event in events where event.kind == .export && event.end != nil { break }
         try await phone.container.save(Destination("a", caption: "from the phone"))
         for await event in events where event.kind == .export && event.end != nil && event.records > 0 { break }
@@ -70,9 +71,7 @@ import TidemarkEmbeddedCloud
         #expect(try await laptop.captions() == ["a": "from the phone"])
     }
 
-    @Test func `the synchronisation posts what it fetches with its own notifier, and saves are posted with the container's`()
-        async throws
-    {
+    @Test func `a synchronisation posts with its own notifier, and saves post with the container's`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         try await laptop.container.save(Destination("a", caption: "from the laptop"))
         try await laptop.sync()
@@ -92,7 +91,7 @@ import TidemarkEmbeddedCloud
         let last = try #require(history.map(\.id).max())
         #expect(try posted() == ["app": saved, "sync": last])
         #expect(last > saved)
-        // Until here its notifier is there.
+        // Its notifier must not be released before this.
         sync.close()
     }
 }

@@ -1,10 +1,10 @@
 import TestSupport
 import Testing
 
-/// Goal: whoever tries what with what is shared, through a container or past it, gets what the table says, and nothing else has happened.
-/// Method: a process for each person, over clouds in directories.
+/// Goal: each of six people who tries an operation on a shared record, through a container or directly at the cloud, gets the
+/// outcome of a table, and nothing else changes. Method: a process for each person, over clouds in directories.
 @Suite(.timeLimit(.minutes(30))) struct SharingProcessTests {
-    @Test func `six processes try everything, through their containers and past them, and each gets what the table says`()
+    @Test func `six processes try every operation, through their containers and the cloud, and get the outcomes of the table`()
         async throws
     {
         let trial = try await SharingTrial.prepared()

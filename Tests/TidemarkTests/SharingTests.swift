@@ -8,12 +8,12 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: people share records, and each container has what its person may see, whoever edits what in between. Method: containers of several
-/// people over one real cloud.
+/// Goal: people share records, and each container has exactly the records that its person may see, with any edits in between.
+/// Method: containers of several people over one real cloud.
 @Suite(.timeLimit(.minutes(30))) struct SharingTests {
     private static let senja = RecordName(type: "Destination", name: "senja")
 
-    @Test func `what is shared comes into the shared store of who accepts, and both edit it from then on`() async throws {
+    @Test func `a shared record arrives in the shared store of the person who accepts, and both can edit it`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -51,12 +51,12 @@ import TidemarkSync
             #expect(found?.details == "an island")
         }
         #expect(try await anna.captions() == ["senja": "Senja, by Ben", "lofoten": "Lofoten"])
-        // The owner knows by now who has accepted.
+        // The owner's store shows by now who has accepted.
         let known = try await anna.container.fetchShares(matching: [Self.senja])
         #expect(known[Self.senja]?.participants.map(\.acceptanceStatus) == [.accepted, .accepted])
     }
 
-    @Test func `a participant who may write adds records to what is shared`() async throws {
+    @Test func `a participant who may write adds records to a share`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -76,7 +76,7 @@ import TidemarkSync
         #expect(try await anna.container.fetch(Destination.self, named: "beach")?.image?.data() == Picture.png(2))
     }
 
-    @Test func `who may only read can't save, edit or delete, and nothing of it is written`() async throws {
+    @Test func `a participant who may only read can't save, edit or delete, and nothing is written`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -103,7 +103,7 @@ import TidemarkSync
         }
         await #expect(throws: PermissionDenied.self) { try await ben.container.share(senja, in: ben.databases) }
         #expect(try await ben.captions() == ["senja": "Senja"])
-        // A record can be asked about as it is.
+        // The share of a record value can be fetched.
         #expect(try await ben.container.fetchShare(of: senja) == share)
         func answers(_ container: PersistentContainer) async throws -> [Bool] {
             [
@@ -116,11 +116,11 @@ import TidemarkSync
         #expect(try await anna.container.graph(of: senja) == [RecordName(senja)])
         #expect(try await ben.container.fetchShare(of: Destination("none", caption: "")) == nil)
         #expect(try await ben.sync().isComplete)
-        // One's own records are nobody else's business.
+        // Ben's own records are unaffected.
         try await ben.container.save(Destination("own", caption: "Own"))
     }
 
-    @Test func `an edit that the cloud refuses is taken back and kept, with the reason`() async throws {
+    @Test func `an edit that the cloud refuses is reverted and kept, with the reason`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -134,7 +134,7 @@ import TidemarkSync
         mine.caption = "of Ben"
         mine.image = Asset(data: Picture.png(3))
         try await ben.container.save(mine)
-        // Before it is sent, the permission goes.
+        // The permission ends before the edit is sent.
         let fresh = try #require(try await anna.container.fetchShares().first)
         let participant = try #require(fresh.participants.first { $0.role != .owner })
         try await anna.container.updateParticipants(
@@ -153,7 +153,8 @@ import TidemarkSync
         #expect(try ben.container.refusedSaves().isEmpty)
     }
 
-    @Test func `who is removed loses the records at once; what they had not sent is kept, and the owner's stay`() async throws {
+    @Test
+    func `a removed participant loses the records at once; unsent edits are kept, and the owner's records stay`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -178,7 +179,7 @@ import TidemarkSync
         await #expect(throws: CloudError.self) { try await ben.container.acceptInvitation(link, in: ben.databases) }
     }
 
-    @Test func `who leaves loses the copy, and the owner keeps the records; who stops keeps them, and can share them again`()
+    @Test func `a participant who leaves loses the copy; an owner who stops keeps the records and can share them again`()
         async throws
     {
         let scratch = try Scratch()
@@ -213,7 +214,7 @@ import TidemarkSync
         #expect(try await ben.captions() == ["senja": "Senja"])
     }
 
-    @Test func `what is pending when it is shared goes along, and the owner's other devices see no record twice`() async throws {
+    @Test func `pending changes move into the share, and the owner's other devices see no record twice`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))
@@ -222,7 +223,7 @@ import TidemarkSync
         try await anna.container.save([senja, Destination("lofoten", caption: "Lofoten")])
         try await anna.sync()
         try await second.sync()
-        // Edits on both devices, of different fields, when neither knows of the share.
+        // Both devices edit different fields, and neither knows of the share.
         var hers = senja
         hers.caption = "Senja in June"
         try await anna.container.save(hers)
@@ -264,7 +265,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `what hangs on a record is shared with it, and nothing else`() async throws {
+    @Test func `a record's children are shared with it, and no other record is`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -281,9 +282,7 @@ import TidemarkSync
         #expect(try await ben.container.fetch(Destination.self, named: "hill")?.neighbour == Reference("beach"))
     }
 
-    @Test func `what was shared once is shared again without what was shared with it, and with what was shared elsewhere`()
-        async throws
-    {
+    @Test func `a record is shared again without its former companions, or with records of other shares`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben, cleo) = (
@@ -302,7 +301,7 @@ import TidemarkSync
         await #expect(throws: CloudError(.alreadyShared, "")) {
             try await anna.container.share(names, to: other, in: anna.databases)
         }
-        // What is all in a share is that share; one more comes to it where it is named.
+        // If all records are in one share, that share is returned; another record joins a named share.
         #expect(try await anna.container.share(names, in: anna.databases).zone == both.zone)
         let more = Destination("tent", caption: "Tent")
         try await anna.container.save(more)
@@ -326,7 +325,7 @@ import TidemarkSync
         try await cleo.sync()
         #expect(try await cleo.captions() == ["hamn": "Hamn"])
         #expect(try await anna.container.isShared(names[0]) == false)
-        // Two that were in different shares.
+        // The two records were in different shares.
         let again = try await anna.container.share(
             [names[0], RecordName(type: "Destination", name: "reine")], in: anna.databases)
         let shares = try await anna.container.fetchShares()
@@ -345,7 +344,7 @@ import TidemarkSync
         #expect(try await anna.captions() == ["senja": "Senja", "hamn": "Hamn", "reine": "Reine"])
     }
 
-    @Test func `records that hang together are in one share, though several are shared at once`() async throws {
+    @Test func `related records get into one share, though several are shared at once`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let anna = try await place.person("anna")
@@ -375,7 +374,7 @@ import TidemarkSync
         #expect(inCloud == 8)
     }
 
-    @Test func `with another account nothing is stopped, changed, left or purged`() async throws {
+    @Test func `with another account no share can be stopped, changed, left or purged`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -401,7 +400,7 @@ import TidemarkSync
         #expect(try await ben.captions() == ["senja": "Senja"])
     }
 
-    @Test func `what can't be done to all records is done to none`() async throws {
+    @Test func `an operation that is impossible for one of the records changes none`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -422,14 +421,14 @@ import TidemarkSync
         for index in edited.indices { edited[index].caption = "edited" }
         await #expect(throws: PermissionDenied.self) { try await ben.container.save(edited) }
         #expect(try await ben.container.fetchAll(Destination.self).map(\.caption).sorted() == before)
-        // The reason is the person's own.
+        // The reason is that of this person.
         let denial = await #expect(throws: PermissionDenied.self) {
             try await ben.container.share(senja, in: ben.databases)
         }
         #expect(denial?.decision.rule == .sharingIsTheOwners)
     }
 
-    @Test func `a preview tells of what others share, and of what another device has shared`() async throws {
+    @Test func `a preview covers records that others share, and records that another device has shared`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, tablet) = (try await place.person("anna"), try await place.person("anna", device: "2"))
@@ -453,7 +452,7 @@ import TidemarkSync
         #expect(try await tablet.container.fetchShares() == [])
     }
 
-    @Test func `a zone that is purged goes everywhere`() async throws {
+    @Test func `a purged zone disappears from all devices`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, second) = (try await place.person("anna"), try await place.person("anna", device: "2"))

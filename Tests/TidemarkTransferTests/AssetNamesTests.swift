@@ -3,7 +3,7 @@ import TidemarkModel
 
 @testable import TidemarkTransfer
 
-/// Goal: copies of assets get names that people can read, however many records are called the same. Method: the names alone, without files.
+/// Goal: copies of assets get readable names, even if many records have the same caption. Method: the names alone, without files.
 @Suite(.timeLimit(.minutes(30))) struct AssetNamesTests {
     private let schema = RecordTypeSchema(name: "Photo", fields: [.init(name: "caption", type: .string)])
 
@@ -14,9 +14,9 @@ import TidemarkModel
         #expect(Set(all).count == all.count)
     }
 
-    @Test func `a copy of an earlier export is found again, whatever comes before it`() {
+    @Test func `a copy of an earlier export is found again, whichever records come before it`() {
         var names = AssetNames(schema)
-        // Two files are there, and each is free for its own record only.
+        // Two files are there, and each is free only for its own record.
         #expect(names.name("a", "png") { $0 == "a-2.png" } == "a-2.png")
         #expect(names.name("a", "png") { $0 == "a.png" } == "a.png")
         #expect(names.name("A", "png") { _ in true } == "A-3.png")

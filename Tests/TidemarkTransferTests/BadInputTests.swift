@@ -4,8 +4,8 @@ import Testing
 import TidemarkModel
 import TidemarkTransfer
 
-/// Goal: every row that breaks a rule is refused with its line, field and reason, and the rest goes in. Method: one row per rule
-/// between two good ones, whole rejects files compared.
+/// Goal: every row that breaks a rule is refused with its line, field and reason, and the others are imported. Method: one row
+/// per rule between two good ones, whole rejects files compared.
 @Suite(.timeLimit(.minutes(30))) struct BadInputTests {
     struct Case: CustomTestStringConvertible, Sendable {
         let row: [UInt8]
@@ -89,7 +89,7 @@ import TidemarkTransfer
         Case("{\"id\": \"x\", \"image\": \"\(String(repeating: "p", count: 5000))\"}", "image", "assetMissing"),
     ]
 
-    /// A folder with every kind of file that a path may lead to, and a schema that knows the fields.
+    /// A folder with every kind of file that a path may lead to, and a schema of the fields.
     private func folder() throws -> (Scratch, ImportOptions) {
         let scratch = try Scratch()
         try scratch.write(Picture.png(0), to: "outside.png")
@@ -123,7 +123,7 @@ import TidemarkTransfer
         ("at", "yesterday", "the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024"),
         ("ok", "maybe", "the value is no Boolean; write true or false"),
     ])
-    func `a cell of a CSV that does not fit its field's type is refused with the type and what is written instead`(
+    func `a CSV cell of the wrong type is refused, and the reason names the type`(
         field: String, cell: String, reason: String
     ) async throws {
         let (scratch, options) = try folder()
@@ -136,7 +136,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: cases)
-    func `a row that breaks a rule is refused and its neighbours go in`(bad: Case) async throws {
+    func `a row that breaks a rule is refused, and its neighbours are imported`(bad: Case) async throws {
         let (scratch, options) = try folder()
         let good = #"{"id": "good-1", "caption": "fine", "image": "pictures/good.png"}"#
         var manifest = Data((good + "\n").utf8)
@@ -157,8 +157,8 @@ import TidemarkTransfer
     }
 
     @Test(arguments: cases)
-    func `in a JSON array as well`(bad: Case) async throws {
-        // Broken syntax inside an array may take its neighbours along; a row that is JSON must not.
+    func `in a JSON array a row that breaks a rule is refused as well`(bad: Case) async throws {
+        // A syntax error in an array may affect the neighbours; a row that is valid JSON must not.
         guard bad.code != "malformed", bad.code != "notAnObject" else { return }
         let (scratch, options) = try folder()
         var manifest = Data("[{\"id\": \"good-1\"},\n".utf8)
@@ -183,7 +183,7 @@ import TidemarkTransfer
         let content = Data(repeating: 7, count: 96 << 20)
         let path = try scratch.write(content, to: "in/growing.bin").path
         let file = try scratch.writeLines([#"{"id": "a", "image": "growing.bin"}"#, #"{"id": "b"}"#], to: "in/manifest.jsonl")
-        // A thread of its own: those of tasks are few, and the import needs them.
+        // A thread of its own: the threads of tasks are few, and the import needs them.
         let isRead = LockedValue(false)
         let (done, end) = AsyncStream.makeStream(of: Void.self)
         Thread.detachNewThread {
@@ -209,7 +209,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [ImportFormat.jsonl, .json, .csv])
-    func `a row longer than 16 MiB is refused without being held`(format: ImportFormat) async throws {
+    func `a row longer than 16 MiB is refused without being read into memory`(format: ImportFormat) async throws {
         let scratch = try Scratch()
         let long = String(repeating: "x", count: 20 << 20)
         let text =
@@ -233,7 +233,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["1Type", "a b", "x; DROP TABLE y", "sqlite_master", "tide_meta", "", "é"])
-    func `a type that is no identifier is an error before anything is made`(type: String) async throws {
+    func `a type that is no identifier is an error before a container is made`(type: String) async throws {
         let scratch = try Scratch()
         let error = await #expect(throws: ImportError.self) {
             try await scratch.importing(lines: [#"{"id": "a"}"#], .destination { $0.type = type })

@@ -9,8 +9,8 @@ import TidemarkStore
 
 @testable import TidemarkTransfer
 
-/// Goal: what is damaged in a store is not imported over, exported, backed up or moved in silence. Method: values are changed in the
-/// database file behind the store's back.
+/// Goal: damaged records of a store are not silently overwritten by an import, exported, backed up or moved. Method: values are
+/// changed in the database file without the store.
 @Suite(.timeLimit(.minutes(30))) struct DamagedRecordTests {
     private static let lines = [
         #"{"id": "a", "caption": "Lofoten", "details": "islands", "n": 1}"#,
@@ -28,7 +28,7 @@ import TidemarkStore
         try scratch.reader().database.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM tide_changes") }
     }
 
-    /// The table is STRICT: only a change of its definition lets a value of another class in, as damage does.
+    /// The table is STRICT: only a change of its definition admits a value of another class, as damage does.
     private func forgetStrictness(_ scratch: Scratch) throws {
         let queue = try DatabaseQueue(path: scratch["Test.tidemark/private.sqlite"].path)
         try queue.writeWithoutTransaction { db in
@@ -49,7 +49,7 @@ import TidemarkStore
         return scratch
     }
 
-    @Test func `importing the source again repairs what is damaged, without history`() async throws {
+    @Test func `importing the source again repairs damaged records, without history`() async throws {
         let scratch = try await damaged()
         let before = try changes(scratch)
         let summary = try await scratch.importing(lines: Self.lines, .destination())
@@ -60,7 +60,7 @@ import TidemarkStore
         #expect(try changes(scratch) == before)
     }
 
-    @Test func `an import that leaves out a field in which rubbish appeared takes it away again`() async throws {
+    @Test func `an import that leaves out a field removes an invalid value that appeared in it`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: Self.lines, .destination())
         try execute(scratch, "UPDATE Destination SET details = 'rubbish' WHERE _key = 'c'")
@@ -80,7 +80,7 @@ import TidemarkStore
     }
 
     @Test(arguments: ["details = CAST(x'4cff4d' AS TEXT)", "height = 1e999", "details = CAST(x'00e92022' AS TEXT)"])
-    func `history stays readable when a record is deleted that is damaged beyond text`(damage: String) async throws {
+    func `history stays readable after the deletion of a record with unreadable text`(damage: String) async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "details": "islands", "height": 1.5}"#], .destination())
         try execute(scratch, "UPDATE Destination SET \(damage)")
@@ -106,7 +106,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [BulkExport.Format.jsonl, .csv])
-    func `an export leaves a damaged record out and names it`(format: BulkExport.Format) async throws {
+    func `an export leaves out a damaged record and names it`(format: BulkExport.Format) async throws {
         let scratch = try await damaged()
         let file = scratch["export.\(format.rawValue)"]
         let summary = try BulkExport(
@@ -116,7 +116,7 @@ import TidemarkStore
         #expect(try !String(contentsOf: file, encoding: .utf8).contains("rubbish"))
     }
 
-    @Test func `a backup of damaged records is refused with their names, and made all the same on demand`() async throws {
+    @Test func `a backup of damaged records is refused with their names, and made on request`() async throws {
         let scratch = try await damaged()
         let container = try ContainerDirectory(openingAt: scratch.container)
         var backup = ContainerBackup(of: container, to: scratch["copy.tidemark"])
@@ -125,7 +125,7 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: scratch["copy.tidemark"].path))
         backup.allowsDamage = true
         #expect(try backup.run().damaged.map(\.record) == [RecordName(type: "Destination", name: "b")])
-        // It is as damaged as it was, and can be restored on demand.
+        // The copy has the same damage, and can be restored on request.
         let copy = try ContainerDirectory(openingAt: scratch["copy.tidemark"])
         #expect(try StoreVerification(of: copy).run().problems.map(\.record) == ["b"])
         var restoration = ContainerRestoration(of: copy, to: scratch["restored.tidemark"])
@@ -134,7 +134,7 @@ import TidemarkStore
         #expect(try restoration.run().damaged == 1)
     }
 
-    @Test func `a move tells which records are damaged, and they are so afterwards`() async throws {
+    @Test func `a move names the damaged records, and they are still damaged afterwards`() async throws {
         let scratch = try await damaged()
         let summary = try StoreMover(from: scratch.container, to: scratch["moved.tidemark"]).run()
         #expect(summary.damaged.map(\.record.name) == ["b"])

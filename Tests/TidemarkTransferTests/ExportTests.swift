@@ -7,8 +7,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: the copies of an export are what the store has, whatever lay in their place before; what can be rescued is. Method: folders,
-/// links and damage prepared, then compared byte by byte.
+/// Goal: the copies of an export are the store's contents, whatever was in their place before; an export of a damaged store has
+/// all intact records. Method: folders, links and damage prepared, then compared byte by byte.
 @Suite(.timeLimit(.minutes(30))) struct ExportTests {
     private func container() async throws -> Scratch {
         let scratch = try Scratch()
@@ -35,16 +35,16 @@ import TidemarkTransfer
         return scratch["new/files/\(names[0])"]
     }
 
-    @Test func `a copy that is not the asset is replaced, whatever it is`() async throws {
+    @Test func `a file that is not the asset is replaced, of whatever kind it is`() async throws {
         let scratch = try await container()
         let copy = try export(scratch)
         #expect(try Data(contentsOf: copy) == Picture.png(1))
         let identity = try FileManager.default.attributesOfItem(atPath: copy.path)[.systemFileNumber] as? Int
-        // One that is good stays.
+        // A right copy stays.
         #expect(try export(scratch) == copy)
         #expect(try FileManager.default.attributesOfItem(atPath: copy.path)[.systemFileNumber] as? Int == identity)
 
-        // Of the same size.
+        // A file of the same size.
         var other = Picture.png(1)
         other[40] ^= 1
         try other.write(to: copy)
@@ -52,7 +52,7 @@ import TidemarkTransfer
         try (Picture.png(1) + [0]).write(to: copy)
         #expect(try Data(contentsOf: export(scratch)) == Picture.png(1))
 
-        // A link to a file of somebody's.
+        // A link to another file.
         let precious = try scratch.write("precious", to: "precious")
         try FileManager.default.removeItem(at: copy)
         try FileManager.default.createSymbolicLink(at: copy, withDestinationURL: precious)
@@ -60,13 +60,13 @@ import TidemarkTransfer
         #expect(try String(contentsOf: precious, encoding: .utf8) == "precious")
     }
 
-    @Test func `an export removes what killed ones have left, and nothing of one that runs`() async throws {
+    @Test func `an export removes leftovers of killed exports, and none of a running one`() async throws {
         let scratch = try await container()
         _ = try export(scratch)
         let copy = try #require(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path).first)
         func temporary(_ name: String) -> String { ".\(name).\(UUID().uuidString).tmp" }
         let left = [temporary("export.jsonl"), "new/files/\(temporary(copy))"]
-        // Of another file, of somebody else, and of an export that goes on.
+        // Files of another export, of other programs, and of a running export.
         let kept = [temporary("other.jsonl"), ".export.jsonl.tmp", "new/files/\(temporary("letter.txt"))"]
         let running = temporary("export.jsonl")
         for name in left + kept + [running] { try scratch.write("half", to: name) }
@@ -79,7 +79,7 @@ import TidemarkTransfer
         close(descriptor)
         _ = try export(scratch, to: "export.jsonl", assets: "new/files")
         #expect(!isThere(running))
-        // With names for people, whatever may be a picture.
+        // Files with readable names, if they may be pictures.
         let named = "new/files/\(temporary("Abisko, Sweden.png"))"
         try scratch.write("half", to: named)
         _ = try export(scratch, to: "export.jsonl", assets: "new/files", namesForPeople: true)
@@ -95,7 +95,7 @@ import TidemarkTransfer
         #expect(error?.message.contains("schema.json: a schema file has 8388608 bytes at the most") == true)
     }
 
-    @Test func `no text of a CSV is a formula to a spreadsheet, and importing gives back each text exactly`() async throws {
+    @Test func `no text of a CSV is a formula to a spreadsheet, and an import restores each text exactly`() async throws {
         let texts = [
             "=1+1", "+46 70", "-5", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\u{ff1d}1", "'=1", "''=1", "'", "''", "'quoted'", "a=1",
             " =1",
@@ -114,7 +114,7 @@ import TidemarkTransfer
         for begin in ["=", "+", "@", "\"=", "\"\t", "\"\r", "\"\n", "\u{ff1d}"] {
             #expect(!csv.contains(",\(begin)"), "\(begin)")
         }
-        // Numbers are no texts.
+        // Numbers are not texts.
         #expect(csv.contains(",-5") && !csv.contains("'-6"))
         let summary = try await BulkImport(
             source: .file(file), into: scratch.container, options: .destination { $0.nameField = "id" }
@@ -122,7 +122,7 @@ import TidemarkTransfer
         #expect(summary.changes.unchanged == texts.count && summary.changes.updated == 0 && summary.rejected == 0)
     }
 
-    @Test func `what is printed or exported as JSON has no character that a terminal obeys`() throws {
+    @Test func `printed and exported JSON has no control characters of terminals`() throws {
         let text = "a\u{7f}b\u{9b}31mc\u{202e}d\u{2066}e\u{1b}[31m\u{2028}é€\"\\"
         var out: [UInt8] = []
         JSONString.append(text, to: &out)
@@ -149,12 +149,12 @@ import TidemarkTransfer
         #expect(try FileManager.default.contentsOfDirectory(atPath: scratch["new/files"].path) == [])
     }
 
-    @Test func `an export that fails leaves no half of a copy`() async throws {
+    @Test func `an export that fails leaves no partial copy`() async throws {
         let scratch = try await container()
         let copy = try export(scratch)
         try FileManager.default.removeItem(at: copy)
         try FileManager.default.removeItem(at: scratch["export.jsonl"])
-        // Nothing can be put in the place of a folder.
+        // A folder can't be replaced by a file.
         try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
         let error = #expect(throws: ImportError.self) { _ = try export(scratch) }
         #expect(error?.code == .writing)
@@ -162,7 +162,7 @@ import TidemarkTransfer
         #expect(!FileManager.default.fileExists(atPath: scratch["export.jsonl"].path))
     }
 
-    @Test func `a damaged asset is no copy`() async throws {
+    @Test func `a damaged asset is not copied`() async throws {
         let scratch = try await container()
         let id = try #require(
             try await scratch.reader().database.read { db in try String.fetchOne(db, sql: "SELECT id FROM tide_assets") })
@@ -175,7 +175,7 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `an asset that is lost is told of, and the rest is exported`() async throws {
+    @Test func `a lost asset is reported, and the others are exported`() async throws {
         let scratch = try await container()
         try scratch.write(Picture.png(2), to: "2.png")
         try await scratch.importing(lines: [#"{"id": "b", "image": "2.png"}"#], .destination { $0.assetFields = ["image"] })
@@ -190,7 +190,7 @@ import TidemarkTransfer
         #expect(lines[1].contains("\"pictures/\(ids[1]).png\""))
     }
 
-    @Test func `a link is written through and stays`() async throws {
+    @Test func `a link is followed for writing, and stays`() async throws {
         let scratch = try await container()
         try scratch.write("old", to: "real.jsonl")
         try FileManager.default.createSymbolicLink(at: scratch["link.jsonl"], withDestinationURL: scratch["real.jsonl"])
@@ -200,7 +200,7 @@ import TidemarkTransfer
         #expect(try String(contentsOf: scratch["real.jsonl"], encoding: .utf8).split(separator: "\n").count == 1)
     }
 
-    @Test func `a device is written to and not replaced`() async throws {
+    @Test func `a device is written to, and not replaced`() async throws {
         let scratch = try await container()
         try FileManager.default.createSymbolicLink(at: scratch["null"], withDestinationURL: URL(fileURLWithPath: "/dev/null"))
         #expect(try export(scratch, to: "null").records == 1)
@@ -208,7 +208,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [("Test.tidemark/private.sqlite", nil), ("out.jsonl", "Test.tidemark/assets" as String?)])
-    func `nothing is exported into the container`(path: String, assets: String?) async throws {
+    func `an export into the container is refused`(path: String, assets: String?) async throws {
         let scratch = try await container()
         #expect(throws: ImportError(.options, "")) { _ = try export(scratch, to: path, assets: assets) }
         #expect(try scratch.verification().isOK)

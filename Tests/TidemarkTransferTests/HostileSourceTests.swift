@@ -4,10 +4,10 @@ import Testing
 import TidemarkModel
 import TidemarkTransfer
 
-/// Goal: whatever a source names, and whatever is exchanged in it meanwhile, an import reads nothing outside of the source's folder.
-/// Method: a secret outside whose bytes may not come into the container, and whose names may not come into the rejects file; paths
-/// of all kinds in each format, names in archives, links in folders; a thread that exchanges files and folders with links to the
-/// secret during imports.
+/// Goal: whatever a source names, and whatever is replaced in it meanwhile, an import reads nothing outside of the source's
+/// folder. Method: a secret outside, whose bytes may not come into the container, and whose names may not come into the rejects
+/// file; paths of all kinds in each format, names in archives, links in folders; a thread that replaces files and folders by
+/// links to the secret during imports.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct HostileSourceTests {
     private static let farUp = String(repeating: "../", count: 2000) + "etc/passwd"
     private static let farAround = "pictures/" + String(repeating: "./", count: 3000) + "../../secret.png"
@@ -17,11 +17,11 @@ import TidemarkTransfer
     private static let longPath = String(repeating: "p/", count: 3000) + "x"
 
     private static let outside: [String] = [
-        // Absolute ones.
+        // Absolute paths.
         "/etc/passwd", "//etc/passwd", "/", "//", "/./etc/passwd", "/../etc/passwd", "/proc/self/environ",
         "/proc/self/fd/0",
         "/proc/self/cwd/secret.png", "/dev/zero", "/dev/stdin", "/dev/fd/0", "/dev/urandom",
-        // Such as climb, also where they come back.
+        // Paths that go up, even if they come back.
         "..", "../", "../secret.png", "../../etc/passwd", "pictures/../../secret.png", "./../secret.png",
         "pictures/./../../secret.png", "pictures//../../secret.png", "pictures/..", "pictures/../pictures/good.png",
         "../in/pictures/good.png", "../secret.png ", "../secret.png\n", "pictures/../to-file.png",
@@ -40,27 +40,27 @@ import TidemarkTransfer
         // Percent-encoded.
         ".%2e/secret.png", "%2e%2e/secret.png", "%2e%2e%2fsecret.png", "..%2fsecret.png", "%252e%252e/secret.png",
         "..%00/secret.png", "..%c0%afsecret.png",
-        // Of other systems.
+        // Paths of other systems.
         "..\\secret.png", "pictures\\..\\..\\secret.png", "\\\\server\\share\\secret.png", "C:\\secret.png",
         "C:/secret.png",
         // Addresses.
         "file:///etc/passwd", "file:../secret.png", "file://localhost/etc/passwd", "http://127.0.0.1:1/secret.png",
         "data:image/png;base64,AAAA", "asset:",
-        // What a shell would expand.
+        // Texts that a shell would expand.
         "~/secret.png", "~root/secret.png", "$HOME/secret.png", "${PWD}/../secret.png", "$(cat ../secret.png)", "*.png",
         "pictures/*.png", "{..,pictures}/secret.png",
-        // Characters that look like dots and slashes, or like nothing.
+        // Characters that look like dots and slashes, or are invisible.
         "\u{ff0e}\u{ff0e}/secret.png", "\u{2025}/secret.png", "\u{2024}\u{2024}/secret.png", "..\u{2215}secret.png",
         "..\u{2044}secret.png", "..\u{ff0f}secret.png", "\u{202e}gnp.terces/..", "\u{feff}../secret.png",
         "\u{200b}../secret.png",
         // Control characters.
         "..\n/secret.png", "\t../secret.png", "\r../secret.png", "\u{1b}[2J../secret.png", "..\u{7f}/secret.png",
-        // Long ones.
+        // Long names.
         longName, longerName, longestName,
         longPath,
     ]
 
-    /// Paths that lead to no file of the folder, by the code with which they are refused.
+    /// Paths that lead to no file of the folder, with the code of their refusal.
     private static let refused: [(code: String, paths: [String])] = [
         ("assetOutsideRoot", outside),
         ("assetNotAFile", [".", "./", "pictures", "pictures/", "pictures/.", "fifo.png"]),
@@ -69,13 +69,13 @@ import TidemarkTransfer
         ("malformed", ["../secret.png\0.png", "pictures/good.png\0../secret.png", "\0"]),
     ]
 
-    /// Dots and slashes that are longer than they need be, and other bytes that are no UTF-8.
+    /// Overlong encodings of dots and slashes, and other invalid UTF-8.
     private static let overlong: [[UInt8]] = [
         [0xc0, 0xae, 0xc0, 0xae, 0x2f, 0x61], [0x2e, 0x2e, 0xc0, 0xaf, 0x61], [0xe0, 0x80, 0xae, 0xe0, 0x80, 0xae, 0x2f, 0x61],
         [0xf0, 0x80, 0x80, 0xae, 0x2f, 0x61], [0xff, 0xfe, 0x2f, 0x61], [0xed, 0xa0, 0x80, 0x2f, 0x61],
     ]
 
-    /// A hard link can't be told from the file, whose permissions it has.
+    /// A hard link can't be told from the file, because it has the file's permissions.
     private static let good = [
         "pictures/good.png", "./pictures/good.png", "pictures//good.png", "pictures/./good.png", ".//pictures///good.png",
         "hard.png",
@@ -85,7 +85,7 @@ import TidemarkTransfer
     private static let secretName = "of-nobody-else"
     private static let secretText = Data("Number\0\(secret)".utf8)
 
-    /// A folder `in` with every kind of link and file, and what it must not lead to beside it.
+    /// A folder `in` with every kind of link and file, and the secret beside it, to which nothing may lead.
     private func folder() throws -> Scratch {
         let scratch = try Scratch()
         for path in ["secret.png", "secrets/secret.png", "secrets/\(Self.secretName).png"] {
@@ -109,10 +109,10 @@ import TidemarkTransfer
         return scratch
     }
 
-    /// Files of the container, and the rejects file, that have something of the secret.
+    /// The files of the container, and the rejects file, that contain something of the secret.
     private func betrayed(_ scratch: Scratch, _ needles: [Data]) throws -> [String] {
         var files = ["rejects.jsonl"]
-        // An import that takes nothing in leaves no container.
+        // An import that stores nothing leaves no container.
         if FileManager.default.fileExists(atPath: scratch.container.path) {
             files += try FileManager.default.subpathsOfDirectory(atPath: scratch.container.path).map { "Test.tidemark/\($0)" }
         }
@@ -170,7 +170,7 @@ import TidemarkTransfer
         ]
         paths += absolute.map { Array($0.0.utf8) }
         codes += absolute.map(\.1)
-        // A device needs a right that not everybody has.
+        // Making a device needs a right that not every user has.
         if mknod(scratch["in/zero.png"].path, S_IFCHR | 0o666, 0x105) == 0 {
             paths.append(Array("zero.png".utf8))
             codes.append("assetNotAFile")
@@ -233,7 +233,7 @@ import TidemarkTransfer
         }
     }
 
-    // What is exchanged meanwhile
+    // Replacements during an import
 
     /// A source with many folders, and the same files with other contents, and more of them, in a folder `secrets`.
     private func twins() throws -> Scratch {
@@ -251,7 +251,7 @@ import TidemarkTransfer
         return scratch
     }
 
-    /// Exchanges files and folders of the source with links to their twins, and back, until it is told to end.
+    /// Replaces files and folders of the source by links to those in `secrets`, and back, until it is told to end.
     private static func swap(_ folder: String, while isWanted: () -> Bool) {
         var turn = 0
         while isWanted() {
@@ -265,13 +265,13 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `what is exchanged with a link during an import is not read`() async throws {
+    @Test func `a file that is replaced by a link during an import is not read`() async throws {
         let scratch = try twins()
         let isDone = LockedValue(false)
         let isEnded = LockedValue(false)
         let (done, end) = AsyncStream.makeStream(of: Void.self)
         let folder = scratch.url.path
-        // A thread of its own: those of tasks are few, and the import needs them.
+        // A thread of its own: the threads of tasks are few, and the import needs them.
         Thread.detachNewThread {
             Self.swap(folder) { !isDone.withLock { $0 } }
             isEnded.withLock { $0 = true }
@@ -299,7 +299,7 @@ import TidemarkTransfer
         #expect(!hasFailed, "the thread could not exchange anything more")
         isDone.withLock { $0 = true }
         for await _ in done {}
-        // A thread that meets nothing, or everything, shows nothing.
+        // Some paths must be read and some refused, or the test would show nothing.
         #expect(taken > 0 && refused > 0)
     }
 }

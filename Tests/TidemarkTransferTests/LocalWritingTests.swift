@@ -7,8 +7,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: times, numbers and texts are read as people and programs write them. Method: known texts, and Foundation's calendar as the
-/// oracle of time zones.
+/// Goal: times, numbers and texts are read in the forms that people and programs use. Method: known texts, and Foundation's
+/// calendar as the oracle of time zones.
 @Suite(.timeLimit(.minutes(30))) struct LocalWritingTests {
     private static let berlin = TimeZone(identifier: "Europe/Berlin")!
 
@@ -43,20 +43,20 @@ import TidemarkTransfer
         "2024-05-01 12:30 XM", "2024-05-01 13:30 PM", "2024-05-01 12:30:00 CEST", "2024-05-01x", "2024-05/01", "v1.2.2024",
         "2024-05-01 ",
     ])
-    func `what is no time, or could be two, is text`(text: String) {
+    func `text that is no time, or an ambiguous one, stays text`(text: String) {
         #expect(read(text) == nil)
     }
 
-    @Test func `an order of day and month decides what could be two`() {
+    @Test func `an order of day and month decides about ambiguous dates`() {
         #expect(read("5/1/2024", order: TIDE_DATE_ORDER_MONTH_FIRST)?.time == 1_714_521_600_000_000)
         #expect(read("1/5/2024", order: TIDE_DATE_ORDER_DAY_FIRST)?.time == 1_714_521_600_000_000)
         #expect(read("5/1/2024 2:30 PM", order: TIDE_DATE_ORDER_MONTH_FIRST)?.time == 1_714_573_800_000_000)
-        // Points are of the day first everywhere.
+        // With points the day always comes first.
         #expect(read("01.05.2024", order: TIDE_DATE_ORDER_MONTH_FIRST)?.time == 1_714_521_600_000_000)
         #expect(read("13/13/2024", order: TIDE_DATE_ORDER_MONTH_FIRST) == nil)
     }
 
-    @Test func `times without an offset are those of the time zone, and the summary names their fields`() async throws {
+    @Test func `times without an offset are in the given time zone, and the summary names their fields`() async throws {
         let scratch = try Scratch()
         let csv = "id,when,day,at\n1,2024-05-01 12:30:00,2024-01-02,2024-05-01T12:30:00Z\n"
         let file = try scratch.write(csv, to: "times.csv")
@@ -81,7 +81,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"])
-    func `local times of a zone are the calendar's, also where clocks change`(name: String) async throws {
+    func `local times of a zone are those of the calendar, also at changes of the clock`(name: String) async throws {
         let zone = try #require(TimeZone(identifier: name))
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = zone
@@ -103,7 +103,7 @@ import TidemarkTransfer
                 format: "%04d-%02d-%02d %02d:%02d:%02d", parts.year!, parts.month!, parts.day!, parts.hour!, parts.minute!,
                 parts.second!)
             lines.append(#"{"id": "m\#(1000 + index)", "t": "\#(text)"}"#)
-            // Of a time that occurs twice, the first.
+            // If a time occurs twice, the first one counts.
             let earlier = [7200.0, 3600, 1800].map { moment.addingTimeInterval(-$0) }.first {
                 calendar.dateComponents([.year, .month, .day, .hour, .minute, .second], from: $0) == parts
             }
@@ -118,14 +118,14 @@ import TidemarkTransfer
         #expect(times == expected)
     }
 
-    @Test func `a time that clocks skip is read with the offset before`() async throws {
+    @Test func `a time that a change of the clock skips is read with the offset before`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(
             lines: [#"{"id": 1, "t": "2024-03-31 02:30:00"}"#], .destination { $0.timeZone = Self.berlin })
         #expect(try scratch.records("Destination") == [#"{"id":"1","t":"2024-03-31T01:30:00Z"}"#])
     }
 
-    @Test func `numbers with a decimal comma are read when asked`() async throws {
+    @Test func `numbers with a decimal comma are read on request`() async throws {
         let scratch = try Scratch()
         let csv = "id;price;count;code;mixed\n1;1.234,5;1.000;1.5;1,5\n2;-0,25;12;2,5,1;2\n3;7 000;1'000;x;\n"
         let file = try scratch.write(csv, to: "numbers.csv")
@@ -140,7 +140,7 @@ import TidemarkTransfer
                 #"{"id":"2","price":-0.25,"count":12,"code":"2,5,1","mixed":2.0}"#,
                 #"{"id":"3","price":7000.0,"count":1000,"code":"x"}"#,
             ])
-        // Without it, a column of such numbers is text, and in a column of numbers the remedy is named.
+        // Without the option, a column of such numbers is text, and in a column of numbers the remedy is named.
         let plain = try Scratch()
         try await plain.importing(lines: [#"{"id": "a", "price": 1.5}"#], .destination())
         let refused = try await plain.importing(
@@ -150,7 +150,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [(";", "a.csv"), ("\t", "a.csv"), ("|", "a.csv"), ("\t", "a.tsv")])
-    func `cells are separated by what is given`(delimiter: String, name: String) async throws {
+    func `cells are separated by the given delimiter`(delimiter: String, name: String) async throws {
         let scratch = try Scratch()
         let csv = ["id,text,n", "1,\"a\(delimiter) \"\"b\"\"\",2", "2,c,3"].map {
             $0.replacingOccurrences(of: ",", with: delimiter)
@@ -170,16 +170,16 @@ import TidemarkTransfer
             ("latin-9", [0x4b, 0xf6, 0x6c, 0x6e, 0x20, 0xa4, 0x35]),
             ("macroman", [0x4b, 0x9a, 0x6c, 0x6e, 0x20, 0xdb, 0x35]),
         ] as [(String, [UInt8])])
-    func `a source in another encoding is read by its name`(encoding: String, text: [UInt8]) async throws {
+    func `a source in another encoding is read with the encoding's name`(encoding: String, text: [UInt8]) async throws {
         let scratch = try Scratch()
         let file = try scratch.write(Data("id,city\n1,".utf8) + text + Data("\n".utf8), to: "cities.csv")
         #expect(try await scratch.importing(file, .destination { $0.encoding = encoding }).rejected == 0)
         #expect(try scratch.records("Destination") == [#"{"id":"1","city":"Köln €5"}"#])
     }
 
-    /// In these encodings two characters may become one, so that the converter keeps the last one back.
+    /// In these encodings two characters may form one, so that the converter holds the last one back.
     @Test(arguments: [("EUC-JISX0213", [0xa4, 0xab]), ("SHIFT_JISX0213", [0x82, 0xa9])] as [(String, [UInt8])])
-    func `the last character of a source without a last line end is not lost`(encoding: String, text: [UInt8]) async throws {
+    func `the last character of a source without a final line end is not lost`(encoding: String, text: [UInt8]) async throws {
         let scratch = try Scratch()
         let file = try scratch.write(Data("id,city\n1,".utf8) + text, to: "cities.csv")
         #expect(try await scratch.importing(file, .destination { $0.encoding = encoding }).rejected == 0)
@@ -187,9 +187,9 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [String.Encoding.utf16LittleEndian, .utf16BigEndian, .utf32LittleEndian, .utf32BigEndian])
-    func `a byte order mark tells UTF-16 and UTF-32`(encoding: String.Encoding) async throws {
+    func `a byte order mark is recognised for UTF-16 and UTF-32`(encoding: String.Encoding) async throws {
         let scratch = try Scratch()
-        // Beyond one block, with characters of every width across its edges.
+        // More than one block, with characters of every width at its edges.
         let rows = (0..<20_000).map { "\($0),Köln 🗺 \($0)\n" }
         let text = "\u{feff}id,city\n" + rows.joined()
         let file = try scratch.write(try #require(text.data(using: encoding)), to: "cities.csv")
@@ -198,7 +198,7 @@ import TidemarkTransfer
         #expect(try await scratch.importing(plain, .destination()).changes == ChangeCounts(unchanged: rows.count))
     }
 
-    @Test func `a byte that the encoding lacks refuses its row only, and an unknown encoding is an error`() async throws {
+    @Test func `a byte that the encoding lacks refuses only its row, and an unknown encoding is an error`() async throws {
         let scratch = try Scratch()
         let file = try scratch.write(Data("id,c\n1,a\n2,".utf8) + [0x81] + Data("\n3,b\n".utf8), to: "c.csv")
         let summary = try await scratch.importing(

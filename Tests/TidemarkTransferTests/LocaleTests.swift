@@ -6,7 +6,7 @@
     import TidemarkModel
     import TidemarkTransfer
 
-    /// Goal: numbers are the same in every locale. Method: imports in a process whose decimal point is a comma.
+    /// Goal: numbers are read and written alike in every locale. Method: imports in a process whose decimal point is a comma.
     @Suite(.timeLimit(.minutes(30))) struct LocaleTests {
         /// Makes a locale in a folder of its own.
         private static func makeLocale(in scratch: Scratch) -> Bool {
@@ -24,7 +24,7 @@
 
         private static var canMakeLocale: Bool { (try? makeLocale(in: Scratch())) ?? false }
 
-        @Test(.enabled(if: canMakeLocale)) func `a comma for a decimal point changes no number`() async {
+        @Test(.enabled(if: canMakeLocale)) func `a locale with a decimal comma changes no imported number`() async {
             await #expect(processExitsWith: .success) {
                 let scratch = try Scratch()
                 Self.useComma(scratch)
@@ -42,8 +42,8 @@
             }
         }
 
-        @Test(.enabled(if: canMakeLocale)) func `a comma for a decimal point changes no printed number and no parsed one`() async
-        {
+        @Test(.enabled(if: canMakeLocale))
+        func `a locale with a decimal comma changes no printed number and no parsed one`() async {
             await #expect(processExitsWith: .success) {
                 Self.useComma(try Scratch())
                 var random = Randomness("numbers")

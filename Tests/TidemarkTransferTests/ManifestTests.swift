@@ -6,7 +6,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: manifests become the records that the format's document says. Method: small manifests, whole stores compared.
+/// Goal: manifests become the records that the document of the format describes. Method: small manifests, whole stores compared.
 @Suite(.timeLimit(.minutes(30))) struct ManifestTests {
     private func types(_ scratch: Scratch, _ name: String = "Destination") throws -> [String: String] {
         Dictionary(uniqueKeysWithValues: try scratch.reader().type(named: name).fields.map { ($0.name, $0.type.description) })
@@ -37,7 +37,7 @@ import TidemarkTransfer
         #expect(try types(scratch)["late"] == "string")
     }
 
-    @Test func `an integer column becomes a double only where no integer loses by it`() async throws {
+    @Test func `an integer column becomes a double only if no integer loses precision`() async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(
             lines: [#"{"id": "a", "n": 9007199254740993}"#, #"{"id": "b", "n": 0.5}"#, #"{"id": "c", "n": 9007199254740992}"#],
@@ -47,7 +47,7 @@ import TidemarkTransfer
         #expect(try scratch.rejects().map { [$0.field ?? "", $0.code] } == [["n", "outOfRange"]])
     }
 
-    @Test func `a later value that does not fit is refused, one that fits without loss is taken`() async throws {
+    @Test func `a later value that does not fit is refused, and one that fits without loss is stored`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], .destination())
         let summary = try await scratch.importing(
@@ -56,7 +56,7 @@ import TidemarkTransfer
         #expect(summary.rejected == 2)
     }
 
-    @Test func `a CSV is read as RFC 4180 has it`() async throws {
+    @Test func `a CSV is read by RFC 4180`() async throws {
         let scratch = try Scratch()
         let csv =
             "\u{feff}id,caption,n,when,code\r\n1,plain,5,2024-05-01T12:30:00Z,007\r\n"
@@ -71,7 +71,7 @@ import TidemarkTransfer
             ])
     }
 
-    @Test func `rows behind a broken CSV row are read again as rows`() async throws {
+    @Test func `rows behind a malformed CSV row are read again as rows`() async throws {
         let scratch = try Scratch()
         let csv = "id,c\n1,a\n2,x,y\n3\n4,say \"hi\"\n5,\"a\"b\n6,\"open\n7,fine\n"
         let summary = try await scratch.importing(
@@ -94,7 +94,7 @@ import TidemarkTransfer
         ("id;a;b\n1;2;3\n", "if semicolons separate columns, add --delimiter ';'"),
         ("id\ta\n1\t2\n", "if tabs separate columns, add --delimiter tab"),
     ])
-    func `a CSV whose header cannot be used is an error that names the column`(csv: String, message: String) async throws {
+    func `a CSV with an unusable header is an error that names the column`(csv: String, message: String) async throws {
         let scratch = try Scratch()
         let file = try scratch.write(csv, to: "places.csv")
         let error = await #expect(throws: ImportError.self) { try await scratch.importing(file, .destination()) }
@@ -103,7 +103,7 @@ import TidemarkTransfer
         #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
     }
 
-    @Test func `a field of a row that can be none says why`() async throws {
+    @Test func `a field with an invalid name is refused with the reason`() async throws {
         let scratch = try Scratch()
         let names = ["sqlite_a", "TIDE_a", String(repeating: "n", count: 256), "a b", ""]
         try await scratch.importing(
@@ -117,7 +117,7 @@ import TidemarkTransfer
         for (reject, reason) in zip(rejects, reasons) { #expect(reject.reason.contains(reason), "\(reject.reason)") }
     }
 
-    @Test func `what the options name and no row has is told, and what the schema has gained`() async throws {
+    @Test func `the summary names options without rows, and new types and fields of the schema`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")
         let options = ImportOptions.destination {
@@ -160,7 +160,7 @@ import TidemarkTransfer
         #expect(try scratch.rejects().map { "\($0.line) \($0.code)" } == ["5 wrongType", "6 wrongType"])
         #expect(summary.assets.stored == 2)
         #expect(try scratch.reader().type(named: "Destination").field(named: "pics")?.type == .list(of: .asset))
-        // Another store takes the export without a schema.
+        // Another store imports the export without a schema.
         let (file, copy) = (scratch["export.jsonl"], try Scratch())
         let container = try ContainerDirectory(openingAt: scratch.container)
         _ = try BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(file), assets: scratch["files"]).run()
@@ -183,7 +183,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["source", "format", "rejects", "assets", "name"])
-    func `what cannot be used is told before a container is made`(what: String) async throws {
+    func `an unusable option is reported before a container is made`(what: String) async throws {
         let scratch = try Scratch()
         var options = ImportOptions.destination { $0.assetFields = ["image"] }
         switch what {
@@ -201,7 +201,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["[]", " [ ] ", "[{\"id\": \"a\"}]", "[\n{\"id\": \"a\"}\n,\n{\"id\": \"b\", \"c\": \"},]{\\\"[\"}\n]\n"])
-    func `a JSON array is told by its first character`(text: String) async throws {
+    func `a JSON array is recognised by its first character`(text: String) async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(try scratch.write(text, to: "places.json"), .destination())
         #expect(summary.rejected == 0)
@@ -212,7 +212,7 @@ import TidemarkTransfer
         "[{\"id\": \"a\"}", "[{\"id\": \"a\"}, {\"id\": ", "[{\"id\": \"a\"},", "[{\"id\": \"a\"}] {\"id\": \"b\"}",
         "[{\"id\": \"a\"} 5]",
     ])
-    func `a JSON array that breaks off keeps what came before`(text: String) async throws {
+    func `a JSON array with an error keeps the rows before it`(text: String) async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(try scratch.write(text, to: "places.json"), .destination())
         #expect(summary.changes.inserted == 1)
@@ -222,7 +222,7 @@ import TidemarkTransfer
     @Test(arguments: [
         "[{\"id\": \"a\"}}]", "[}", "[{\"id\": \"a\"}, }, ]", "[,]", "[]]", "[[[", "[\"", "[{", "]", "[{\"id\": \"a\"}}}}}}}}",
     ])
-    func `brackets in the wrong place end`(text: String) async throws {
+    func `misplaced brackets do not make the reading endless`(text: String) async throws {
         let scratch = try Scratch()
         let options = ImportOptions.destination { $0.format = .json }
         let summary = try? await scratch.importing(try scratch.write(text, to: "places.json"), options)
@@ -232,7 +232,7 @@ import TidemarkTransfer
     @Test func `a last CSV row of one character is a row`() async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(try scratch.write("id\na\n\r\nb", to: "places.csv"), .destination())
-        // A line without anything is one cell without a value here.
+        // An empty line is one cell without a value here.
         #expect(summary.changes.inserted == 2)
     }
 
@@ -247,7 +247,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [#"id" FROM Destination; DROP TABLE tide_meta; --"#, "Record ID", "_x", "é"])
-    func `a name field that is no identifier is read and not remembered`(field: String) async throws {
+    func `a name field that is no identifier is read, and not stored as the name field`(field: String) async throws {
         let scratch = try Scratch()
         let key = String(decoding: try JSONEncoder().encode(field), as: UTF8.self)
         try await scratch.importing(lines: ["{\(key): \"a\", \"n\": 1}"], .destination { $0.nameField = field })
@@ -255,7 +255,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a field does not become the name field of a type that has it already`() async throws {
+    @Test func `a field does not become the name field of a type that has it as a field`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "a", "n": 1}"#], ImportOptions(type: "Destination"))
         try await scratch.importing(lines: [#"{"id": "b", "n": 2}"#], .destination())
@@ -283,7 +283,7 @@ import TidemarkTransfer
         #expect(summary.rejected == 1)
     }
 
-    @Test func `fields get other names with a mapping`() async throws {
+    @Test func `a mapping gives fields other names`() async throws {
         let scratch = try Scratch()
         let csv = "Key,Date Taken,Größe\nx,2024-05-01T12:30:00Z,5\n"
         try await scratch.importing(
@@ -360,7 +360,7 @@ import TidemarkTransfer
             "types[0].fields[1].name"
         ),
     ])
-    func `a schema file's fault is named by its place`(text: String, place: String) throws {
+    func `a fault in a schema file is reported with its place`(text: String, place: String) throws {
         let scratch = try Scratch()
         let file = try scratch.write(text, to: "schema.json")
         let error = #expect(throws: ImportError.self) { try SchemaFile.read(file) }
@@ -368,7 +368,7 @@ import TidemarkTransfer
         #expect(error?.message.contains(place) == true, "\(error?.message ?? "")")
     }
 
-    @Test func `values of all types come back as they went in`() async throws {
+    @Test func `values of all types are read as they were written`() async throws {
         let scratch = try Scratch()
         let schema = RecordTypeSchema(
             name: "Destination",

@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Names of fields and types that differ by the case of letters only are refused wherever they are declared, with the other's name: SQL would
-/// take one for the other.
+/// Goal: names of fields and types that differ only by case are refused wherever they are declared, with the other name, because
+/// SQL does not distinguish them. Method: each way to declare a name.
 @Suite(.timeLimit(.minutes(30))) struct NameCollisionTests {
     private let scratch: Scratch
 
@@ -21,7 +21,7 @@ import TidemarkTransfer
 
     private func csv(_ text: String) throws -> URL { try scratch.write(text, to: "table.csv") }
 
-    @Test func `a schema file with more fields, keys or types than can be meant is refused at once`() throws {
+    @Test func `a schema file with too many fields, keys or types is refused at once`() throws {
         func refusal(_ text: String) throws -> String {
             let file = try scratch.write(text, to: "large.json")
             return try #require(throws: ImportError.self) { try SchemaFile.read(file) }.message
@@ -69,8 +69,7 @@ import TidemarkTransfer
         #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
     }
 
-    @Test func `a column of a CSV that differs by case from a field of the store is refused, and mapped when asked`() async throws
-    {
+    @Test func `a column of a CSV that differs by case from a field of the store is refused, and can be mapped`() async throws {
         try await scratch.importing(csv("id,Name\n1,A\n"), .init(type: "Item", nameField: "id"))
         let error = await #expect(throws: ImportError.self) {
             try await scratch.importing(csv("id,name\n1,B\n"), .init(type: "Item", nameField: "id"))
@@ -137,7 +136,7 @@ import TidemarkTransfer
         #expect(try await journal.count(Former.self) == 1)
     }
 
-    @Test func `conditions in SQL are refused over fields that an older store has in two spellings`() async throws {
+    @Test func `conditions in SQL are refused for fields that an older store has in two spellings`() async throws {
         struct Item: Tidemark.Record {
             var id: String
             // swift-format-ignore: AlwaysUseLowerCamelCase

@@ -6,8 +6,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: short ids of several types are different records, are found by references, and come back as they were. Method: tables with the
-/// same ids, whole stores compared.
+/// Goal: equal short ids of several types are different records, are found by references, and are exported unchanged. Method:
+/// tables with the same ids, whole stores compared.
 @Suite(.timeLimit(.minutes(30))) struct NameFormTests {
     private func names(_ scratch: Scratch, _ type: String) throws -> [String] {
         var names: [String] = []
@@ -22,7 +22,7 @@ import TidemarkTransfer
         return options
     }
 
-    @Test func `two tables with the same ids do not collide, and their references meet`() async throws {
+    @Test func `two tables with the same ids do not collide, and their references find the records`() async throws {
         let scratch = try Scratch()
         let users = try scratch.write("id,name\n1,Ada\n2,Ben\n", to: "users.csv")
         let orders = try scratch.write("id,user,total\n1,2,9.5\n2,2,3\n3,,1\n", to: "orders.csv")
@@ -34,7 +34,7 @@ import TidemarkTransfer
             #expect(
                 try await scratch.importing(orders, ordering).changes == (round == 0 ? .init(inserted: 3) : .init(unchanged: 3)))
         }
-        // What a field refers to need not be said again.
+        // The target of a field need not be given again.
         #expect(try await scratch.importing(orders, options("Order")).changes == ChangeCounts(unchanged: 3))
         #expect(try names(scratch, "User") == ["User:1", "User:2"])
         #expect(try names(scratch, "Order") == ["Order:1", "Order:2", "Order:3"])
@@ -44,7 +44,7 @@ import TidemarkTransfer
                 #"{"id":"3","total":1.0}"#,
             ])
         #expect(try scratch.reader().type(named: "Order").field(named: "user")?.type == .reference)
-        // An export has the short ids, and whole names in references: both come back to the same records.
+        // An export has the short ids, and whole names in references: an import reads both as the same records.
         for format in [BulkExport.Format.jsonl, .csv] {
             let file = scratch["orders.\(format == .csv ? "csv" : "jsonl")"]
             _ = try BulkExport(
@@ -61,7 +61,7 @@ import TidemarkTransfer
         #expect(try scratch.records("Order") == [#"{"id":"1","user":"User:12"}"#])
     }
 
-    @Test func `a condition may say the id as its source has it`() async throws {
+    @Test func `a condition may use the id of the source`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": 7, "n": 1}"#, #"{"id": 8, "n": 2}"#], options("Item"))
         var found: [String] = []
@@ -70,7 +70,7 @@ import TidemarkTransfer
         #expect(found == ["Item:7", "Item:8"])
     }
 
-    @Test func `UUIDs and names that have the type already stay as they are`() async throws {
+    @Test func `UUIDs, and names that have the type already, stay as they are`() async throws {
         let scratch = try Scratch()
         let uuids = ["c71054b9-8c7a-4910-b202-192af0305268", "5F0C9D5E-6A4B-4E0E-9A3F-1D2C3B4A5F60"]
         try await scratch.importing(
@@ -118,7 +118,7 @@ import TidemarkTransfer
         #expect(error?.message.hasSuffix("types[0].fields[0].target: only a reference has a target, and 'f' is string") == true)
     }
 
-    @Test func `without names, the summary has the columns that could give them`() async throws {
+    @Test func `without names, the summary lists the columns that could give them`() async throws {
         let scratch = try Scratch()
         let books = "isbn,title,shelf,note\n1,A,x,\n2,B,x,n\n"
         let summary = try await scratch.importing(try scratch.write(books, to: "b.csv"), ImportOptions(type: "Book"))
@@ -127,7 +127,7 @@ import TidemarkTransfer
         #expect(named.namingColumns == nil)
     }
 
-    @Test func `a type that differs from another by case only is refused`() async throws {
+    @Test func `a type that differs from another only by case is refused`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": 1}"#], options("Book"))
         let error = await #expect(throws: ImportError.self) {

@@ -1,14 +1,14 @@
 import CArchive
 import Foundation
 
-/// Compressed data and archives, as others' programs write them.
+/// Compressed data and archives, as other programs write them.
 enum PackedFile {
     struct Failure: Error {}
 
     static func gzip(_ data: Data) throws -> Data { try raw(data, archive_write_add_filter_gzip) }
     static func zstd(_ data: Data) throws -> Data { try raw(data, archive_write_add_filter_zstd) }
 
-    /// - Parameter link: The name of a symbolic link that is put first, and where it leads.
+    /// - Parameter link: The name of a symbolic link that comes first, and its target.
     static func zip(_ files: [(name: String, data: Data)], link: (name: String, target: String)? = nil) throws -> Data {
         try write(size: files.reduce(65_536) { $0 + $1.data.count + 1024 }) { archive in
             archive_write_set_format_zip(archive)

@@ -4,9 +4,9 @@ import Testing
 import TidemarkModel
 import TidemarkTransfer
 
-/// Goal: a folder of photos becomes records of what the files say. Method: files with known content.
+/// Goal: a folder of photos becomes records with the data of the files. Method: files with known content.
 @Suite(.timeLimit(.minutes(30))) struct PhotoTests {
-    @Test func `photos are told by content, and what is none is passed over`() async throws {
+    @Test func `photos are recognised by content, and other files are skipped`() async throws {
         let scratch = try Scratch()
         let photo = try scratch.write(Picture.png(1, width: 40, height: 30), to: "in/b/Mount Fuji.png")
         try scratch.write(Picture.png(2), to: "in/a.dat")
@@ -32,7 +32,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `the same photo at two places is two records and one asset`() async throws {
+    @Test func `the same photo in two places is two records and one asset`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a/x.png")
         try scratch.write(Picture.png(1), to: "in/b/x.png")
@@ -41,7 +41,7 @@ import TidemarkTransfer
         #expect(summary.assets == AssetCounts(referenced: 2, stored: 1, bytes: Picture.png(1).count))
     }
 
-    @Test func `many photos are taken in batches`() async throws {
+    @Test func `many photos are imported in batches`() async throws {
         let scratch = try Scratch()
         for number in 0..<600 { try scratch.write(Picture.png(number), to: "in/\(number % 7)/\(number).png") }
         let summary = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo"))
@@ -54,7 +54,7 @@ import TidemarkTransfer
         .enabled(
             if: ProcessInfo.processInfo.operatingSystemVersionString.contains("Linux")
                 || FileManager.default.fileExists(atPath: "/proc")))
-    func `a photo whose file name is no UTF-8 is refused by line`() async throws {
+    func `a photo whose file name is not UTF-8 is refused by line`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a.png")
         let copy = Array(scratch["in/"].path.utf8CString.dropLast()) + [0x2f, 0x62, -1, 0x2e, 0x70, 0x6e, 0x67, 0]
@@ -64,7 +64,7 @@ import TidemarkTransfer
         #expect(try scratch.rejects().map { "\($0.line) \($0.code)" } == ["2 invalidUTF8"])
     }
 
-    @Test func `photos do not go into a type whose fields are others`() async throws {
+    @Test func `photos are not imported into a type with other fields`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a.png")
         try await scratch.importing(lines: [#"{"id": "x", "width": "wide"}"#], .destination())
@@ -74,7 +74,7 @@ import TidemarkTransfer
         #expect(error?.code == .options)
     }
 
-    @Test func `a container in the folder is passed over, and a folder with some other container.json is not`() async throws {
+    @Test func `a container in the folder is skipped, and a folder with another container.json is not`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a.png")
         try scratch.write(Picture.png(2), to: "in/app/b.png")
@@ -89,7 +89,7 @@ import TidemarkTransfer
         let second = try await importing()
         #expect(second.read == 2)
         #expect(second.changes == ChangeCounts(unchanged: 2))
-        // Another's container in the folder.
+        // A container of another program in the folder.
         try await scratch.importing(lines: [#"{"id": "x"}"#], .destination())
         let other = try await BulkImport(
             source: .folder(scratch["in"]), into: scratch.container, options: ImportOptions(type: "Photo")
@@ -101,7 +101,7 @@ import TidemarkTransfer
         #expect(error?.code == .source)
     }
 
-    /// Makes a chain of folders that is longer than a path may be, with a picture at its end.
+    /// Makes a chain of folders whose path is too long, with a picture at its end.
     private func makeChain(in folder: URL) throws {
         let picture = Picture.png(9)
         var at = open(folder.path, O_RDONLY | O_DIRECTORY)
@@ -118,12 +118,12 @@ import TidemarkTransfer
         close(at)
     }
 
-    @Test func `a folder that cannot be reached is refused, and the rest goes in`() async throws {
+    @Test func `a folder that can't be reached is refused, and the others are imported`() async throws {
         let scratch = try Scratch()
         for name in ["a", "z"] { try scratch.write(Picture.png(1), to: "in/\(name).png") }
         try makeChain(in: scratch["in"])
         defer {
-            // FileManager cannot remove such a chain.
+            // FileManager can't remove such a chain.
             _ = try? ChildProcess.run("/bin/rm", ["-rf", scratch["in"].path])
         }
         let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
@@ -138,7 +138,7 @@ import TidemarkTransfer
 
     // Root may read everything.
     @Test(.enabled(if: geteuid() != 0), arguments: [0o300, 0o600] as [mode_t])
-    func `a subfolder that may not be read is refused, and the rest goes in`(mode: mode_t) async throws {
+    func `an unreadable subfolder is refused, and the others are imported`(mode: mode_t) async throws {
         let scratch = try Scratch()
         for name in ["a", "closed/b", "d"] { try scratch.write(Picture.png(1), to: "in/\(name).png") }
         chmod(scratch["in/closed"].path, mode)

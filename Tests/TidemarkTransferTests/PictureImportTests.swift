@@ -7,8 +7,8 @@ import TidemarkStore
 
 @testable import TidemarkTransfer
 
-/// Goal: an import scales the pictures that rows name, once and alike whenever it is done, and refuses what it can't read. Method: small
-/// pictures with known pixels; stores compared with that of an undisturbed run.
+/// Goal: an import scales the pictures of its rows once, with the same result each time, and refuses unreadable ones. Method:
+/// small pictures with known pixels; stores compared with that of an undisturbed run.
 @Suite(.timeLimit(.minutes(30))) struct PictureImportTests {
     private let scratch = try! Scratch()
     private let both = PictureOptions(maxPixelSize: 40, quality: 0.8, thumbnailPixelSize: 16)
@@ -55,19 +55,19 @@ import TidemarkStore
         let fields = try scratch.reader().type(named: "Destination").fields
         #expect(fields.contains(.init(name: "imageThumbnail", type: .asset)))
         #expect(try scratch.verification().isOK)
-        // The same again changes nothing.
+        // Importing the same again changes nothing.
         #expect(try await scratch.importing(lines: lines, options(both)).changes == ChangeCounts(unchanged: 4))
-        // What was scaled and is exported comes back as it is.
+        // A scaled picture that is exported can be imported unchanged.
         try scratch.write(Data(contentsOf: file(images[0])), to: "a.png")
         #expect(try await scratch.importing(lines: [lines[0]], options(both)).assets.stored <= 1)
         #expect(try identifiers("image")[0] == images[0])
-        // A picture that is taken away takes its thumbnail with it.
+        // A picture that is removed takes its thumbnail with it.
         _ = try await scratch.importing(lines: [#"{"id":"a","image":null}"#], options(both))
         #expect(try identifiers("imageThumbnail") == [thumbnails[1]])
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a size, a quality or thumbnails can be asked for alone`() async throws {
+    @Test func `a size, a quality or thumbnails can be requested alone`() async throws {
         let data = DrawnPicture.png(1, width: 120, height: 60)
         try scratch.write(data, to: "a.png")
         let lines = [#"{"id":"a","image":"a.png"}"#]
@@ -84,7 +84,7 @@ import TidemarkStore
         #expect(try Data(contentsOf: coarse).count < Data(contentsOf: file(identifiers("image")[0])).count)
     }
 
-    @Test func `a dry run tells what would be made`() async throws {
+    @Test func `a dry run says which pictures would be made`() async throws {
         for number in 1...3 { try scratch.write(DrawnPicture.png(number, width: 120, height: 60), to: "\(number).png") }
         let lines = (1...3).map { #"{"id":"\#($0)","image":"\#($0).png"}"# }
         let dry = try await scratch.importing(lines: lines, options(both) { $0.isDryRun = true })
@@ -117,7 +117,7 @@ import TidemarkStore
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a field of thumbnails that is something else ends the import before it begins`() async throws {
+    @Test func `a thumbnail field of another type ends the import before it begins`() async throws {
         try scratch.write(DrawnPicture.png(1), to: "a.png")
         _ = try await scratch.importing(lines: [#"{"id":"a","imageThumbnail":"small"}"#], .destination())
         let error = await #expect(throws: ImportError.self) {
@@ -163,7 +163,7 @@ import TidemarkStore
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `photos of a folder are upright, and their records stay the same however they are scaled`() async throws {
+    @Test func `photos of a folder become upright, and their records stay the same in every size`() async throws {
         let exif = DrawnPicture.exif(orientation: 6)
         try scratch.write(await DrawnPicture.jpeg(1, width: 90, height: 60, exif: exif), to: "in/a.jpg")
         let whole = try await scratch.importing(scratch["in"], ImportOptions(type: "Photo"))
@@ -182,7 +182,7 @@ import TidemarkStore
         #expect(try await scratch.importing(scratch["in"], scaled).changes == ChangeCounts(unchanged: 1))
     }
 
-    @Test func `an interrupted import goes on with the same options only, and ends in the same store`() async throws {
+    @Test func `an interrupted import continues only with the same options, and ends in the same store`() async throws {
         let undisturbed = try Scratch()
         let lines = (0..<40).map { #"{"id":"\#($0)","image":"\#($0 % 12).png"}"# }
         for place in [scratch, undisturbed] {
@@ -220,7 +220,7 @@ import TidemarkStore
         #expect(try await size(identifiers("image")[0]) == [40, 31])
         let whole = try await scratch.importing(
             lines: [#"{"id":"a","image":"a.png"}"#], options(PictureOptions(thumbnailPixelSize: 16)))
-        // The file, and its thumbnail, which is made of it and not of the scaled picture.
+        // The file, and its thumbnail, which is made from the file and not from the scaled picture.
         #expect(whole.assets.stored == 2)
         #expect(try Data(contentsOf: file(identifiers("image")[0])) == data)
         #expect(try scratch.verification().isOK)

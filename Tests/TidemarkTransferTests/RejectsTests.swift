@@ -3,8 +3,8 @@ import TestSupport
 import Testing
 import TidemarkTransfer
 
-/// Goal: a rejects file costs nobody a file, and what it should hold is on disk. Method: paths that lead elsewhere, and files that
-/// can't be written.
+/// Goal: a rejects file does not overwrite other files, and is on disk before its batch is committed. Method: paths that lead
+/// elsewhere, and files that can't be written.
 @Suite(.timeLimit(.minutes(30))) struct RejectsTests {
     private static let rows = [#"{"id": "a"}"#, "nonsense"]
 
@@ -16,7 +16,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["manifest.jsonl", "hard", "soft", "folder/../manifest.jsonl"], [true, false])
-    func `rejects do not overwrite the source, whatever it is called`(name: String, isDryRun: Bool) async throws {
+    func `rejects do not overwrite the source, by whatever path`(name: String, isDryRun: Bool) async throws {
         let scratch = try Scratch()
         let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
         let files = FileManager.default
@@ -39,7 +39,7 @@ import TidemarkTransfer
         let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
         if isThere { try await scratch.importing(source, .destination()) }
         try FileManager.default.createSymbolicLink(atPath: scratch["link"].path, withDestinationPath: "Test.tidemark")
-        // A link that leads nowhere is no way in.
+        // A dangling link leads nowhere.
         guard isThere || !path.hasPrefix("link") else { return }
         let error = await #expect(throws: ImportError.self) { try await scratch.importing(source, options(scratch[path])) }
         #expect(error?.code == .options)
@@ -48,7 +48,7 @@ import TidemarkTransfer
         if isThere { #expect(try scratch.verification().isOK) }
     }
 
-    @Test func `a folder beside the container whose name begins like its own is not one of it`() async throws {
+    @Test func `a folder beside the container whose name begins with the container's is not part of it`() async throws {
         let scratch = try Scratch()
         let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
         try FileManager.default.createDirectory(at: scratch["Test.tidemark-rejects"], withIntermediateDirectories: true)
@@ -65,7 +65,7 @@ import TidemarkTransfer
     }
 
     @Test(.enabled(if: FileManager.default.fileExists(atPath: "/dev/full")))
-    func `rejects that cannot be written keep their batch from being committed`() async throws {
+    func `rejects that can't be written keep their batch from being committed`() async throws {
         let scratch = try Scratch()
         try await scratch.importing(lines: [#"{"id": "before"}"#], .destination())
         let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
@@ -78,10 +78,11 @@ import TidemarkTransfer
     }
 
     #if os(Linux)
-        @Test func `rejects that cannot be emptied are not appended to what is there`() async throws {
+        @Test func `rejects that can't be emptied are not appended to the file`() async throws {
             let scratch = try Scratch()
             let source = try scratch.writeLines(Self.rows, to: "manifest.jsonl")
-            // Swift sees neither memfd_create nor its constants: a file in memory that may be sealed, and sealed against shrinking.
+            // Swift declares neither memfd_create nor its constants: it makes a file in memory that can be protected against
+            // shrinking.
             typealias Make = @convention(c) (UnsafePointer<CChar>, UInt32) -> Int32
             let make = unsafeBitCast(try #require(dlsym(nil, "memfd_create")), to: Make.self)
             let file = make("rejects", 2)

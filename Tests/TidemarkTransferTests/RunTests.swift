@@ -8,7 +8,7 @@ import TidemarkStore
 
 @testable import TidemarkTransfer
 
-/// Goal: runs can be rehearsed, interrupted and repeated. Method: whole stores compared with that of an undisturbed run.
+/// Goal: imports can be tried, interrupted and repeated. Method: whole stores compared with that of an undisturbed run.
 @Suite(.timeLimit(.minutes(30))) struct RunTests {
     private func lines(_ numbers: Range<Int>, caption: (Int) -> String = { "place \($0)" }) -> [String] {
         numbers.map { #"{"id":"r\#($0)","caption":"\#(caption($0))","n":\#($0)}"# }
@@ -18,13 +18,13 @@ import TidemarkStore
         let files = FileManager.default
         guard files.fileExists(atPath: folder.path) else { return [:] }
         return try files.subpathsOfDirectory(atPath: folder.path).reduce(into: [:]) { found, path in
-            // SQLite's shared memory is no content: readers take notes there.
+            // SQLite's shared memory is not content: readers write to it.
             guard !path.hasSuffix("-shm") else { return }
             found[path] = (try? Data(contentsOf: folder.appendingPathComponent(path))) ?? Data()
         }
     }
 
-    @Test func `a dry run tells what would happen and writes nothing`() async throws {
+    @Test func `a dry run says what would happen and writes nothing`() async throws {
         let scratch = try Scratch()
         for number in 1...3 { try scratch.write(Picture.png(number), to: "\(number).png") }
         let options = ImportOptions.destination {
@@ -51,14 +51,14 @@ import TidemarkStore
         #expect(real.changes == ChangeCounts(inserted: 11, updated: 7, unchanged: 5))
     }
 
-    @Test func `a dry run into nothing makes nothing`() async throws {
+    @Test func `a dry run without a container makes none`() async throws {
         let scratch = try Scratch()
         let summary = try await scratch.importing(lines: lines(0..<10) + lines(0..<1), .destination { $0.isDryRun = true })
         #expect(summary.changes == ChangeCounts(inserted: 10, updated: 0, unchanged: 1))
         #expect(!FileManager.default.fileExists(atPath: scratch.container.path))
     }
 
-    /// Runs the first batches of an import and stops as a process does that dies.
+    /// Runs the first batches of an import, and stops like a process that dies.
     private func interrupt(_ scratch: Scratch, _ file: URL, _ options: ImportOptions, after batches: Int) async throws {
         let session = try await ImportSession(source: .file(file), container: scratch.container, options: options)
         struct Stop: Error {}
@@ -73,7 +73,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [ImportFormat.jsonl, .json, .csv], [1, 3])
-    func `an interrupted import goes on behind its last batch and ends in the same store`(
+    func `an interrupted import continues behind its last batch and ends in the same store`(
         format: ImportFormat, batches: Int
     ) async throws {
         let rows = (0..<95).map { $0 % 10 == 3 ? #"{"id":"bad\#($0)","n":"x"}"# : #"{"id":"r\#($0)","n":\#($0)}"# }
@@ -108,11 +108,11 @@ import TidemarkStore
         #expect(try scratch.records("Destination") == undisturbed.records("Destination"))
         #expect(try scratch.rejects() == undisturbed.rejects())
         #expect(try scratch.verification().isOK)
-        // Nothing is left to go on with.
+        // There is nothing left to resume.
         #expect(try await scratch.importing(file, resuming).resumedAfter == nil)
     }
 
-    @Test func `an import that reads times in another zone goes on with no other`() async throws {
+    @Test func `an interrupted import starts again if the time zone has changed`() async throws {
         let scratch = try Scratch()
         let rows = (0..<1_000).map { "\($0),2024-05-01 12:30:00\n" }.joined()
         let file = try scratch.write("id,when\n" + rows, to: "in.csv")
@@ -131,7 +131,7 @@ import TidemarkStore
     }
 
     @Test(arguments: ["rejects.jsonl", "other.jsonl", "old.jsonl", nil])
-    func `a continuation tells of refusals that its rejects file lacks`(rejects: String?) async throws {
+    func `a resumed import reports refusals that its rejects file lacks`(rejects: String?) async throws {
         let scratch = try Scratch()
         let rows = (0..<40).map { $0 % 10 == 3 ? "nonsense \($0)" : #"{"id":"r\#($0)"}"# }
         let file = try scratch.writeLines(rows, to: "in.jsonl")
@@ -155,7 +155,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [ImportFormat.jsonl, .json, .csv])
-    func `an import that was interrupted after its last row goes on to its end`(format: ImportFormat) async throws {
+    func `an import that was interrupted after its last row is resumed to its end`(format: ImportFormat) async throws {
         let scratch = try Scratch()
         let text =
             switch format {
@@ -168,7 +168,7 @@ import TidemarkStore
             $0.format = format
             $0.resumes = true
         }
-        // All stages but the end: the store's rows are there, and the note of where the import stood.
+        // All stages but the end: the store's rows are there, and so is the state of the import.
         let session = try await ImportSession(source: .file(file), container: scratch.container, options: options)
         try await session.runStages { _ in }
         let summary = try await scratch.importing(file, options)
@@ -177,7 +177,7 @@ import TidemarkStore
         #expect(summary.changes == ChangeCounts(inserted: 2))
     }
 
-    @Test func `another source is not gone on with`() async throws {
+    @Test func `another source is not resumed`() async throws {
         let scratch = try Scratch()
         let options = ImportOptions.destination {
             $0.batchSize = 10
@@ -217,7 +217,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `an asset cannot be had by naming its identifier`() async throws {
+    @Test func `an asset can't be obtained by naming its identifier`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "1.png")
         let options = ImportOptions.destination {

@@ -6,7 +6,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: sources are taken as people have them: JSON in any layout, compressed, in archives, one photo. Method: the same rows in each
+/// Goal: sources can have the usual forms: JSON in any layout, compressed, in archives, one photo. Method: the same rows in each
 /// form, whole stores compared; damaged and hostile forms leave nothing.
 @Suite(.serialized, .timeLimit(.minutes(30))) struct SourceTests {
     private static let rows = [#"{"id":"a","n":1}"#, #"{"id":"b","n":2}"#]
@@ -21,14 +21,14 @@ import TidemarkTransfer
         ], ["in.json", "in.jsonl", "in"])
     func `JSON is read in every usual layout`(text: String, name: String) async throws {
         let scratch = try Scratch()
-        // A file that is called JSON Lines and begins with an array, or is one object, is taken at its word.
+        // A file with the ending of JSON Lines that is an array or one object is read as JSON Lines.
         guard name != "in.jsonl" || !(text.hasPrefix("[") || text.hasPrefix("{\"items")) else { return }
         let summary = try await scratch.importing(try scratch.write(text, to: name), .destination())
         #expect(summary.rejected == 0)
         #expect(try scratch.records("Destination") == Self.rows)
     }
 
-    @Test func `a broken first line does not make a file another layout`() async throws {
+    @Test func `a malformed first line does not change the layout of a file`() async throws {
         for broken in [#"{"id": "x", "n": "#, #"{"id": "x","#, #"{"id": "x"#] {
             let scratch = try Scratch()
             let summary = try await scratch.importing(lines: [broken] + Self.rows, .destination())
@@ -42,10 +42,10 @@ import TidemarkTransfer
         (#"{"a": [{"id": "a", "n": 1}]"#, "ends before its object does"),
         (#"{"a": [{"id": "a", "n": 1}]} x"#, "text after the object"),
     ])
-    func `what an object has beside its rows is told, and the rows go in`(text: String, reason: String) async throws {
+    func `members of an object beside its rows are reported, and the rows imported`(text: String, reason: String) async throws {
         let scratch = try Scratch()
         let options = ImportOptions.destination { $0.rejects = scratch["rejects.jsonl"] }
-        // Followed by text, a line is a row.
+        // If text follows, the line is a row.
         let file = try scratch.write(text.replacingOccurrences(of: ": [", with: ":\n["), to: "in.json")
         let summary = try await scratch.importing(file, options)
         #expect(summary.changes.inserted == 1)
@@ -53,7 +53,7 @@ import TidemarkTransfer
         #expect(try scratch.rejects().first?.reason.contains(reason) == true)
     }
 
-    @Test func `objects over several lines are gone on with where an import stopped`() async throws {
+    @Test func `an import of objects over several lines is resumed where it stopped`() async throws {
         let scratch = try Scratch()
         let text = (0..<95).map { "{\n  \"id\": \"r\($0)\",\n  \"n\": \($0)\n}\n" }.joined()
         for (name, text) in [
@@ -76,7 +76,7 @@ import TidemarkTransfer
         "rows": [{"a": 1}, [2]], "at": {"latitude": 1, "longitude": 2}, "none": {}}
         """
 
-    @Test func `nested objects become fields, JSON texts, or are refused`() async throws {
+    @Test func `nested objects become fields or JSON texts, or are refused`() async throws {
         let flat = try Scratch()
         try await flat.importing(lines: [Self.nested], .destination { $0.nestedJSON = .flatten })
         #expect(
@@ -98,7 +98,7 @@ import TidemarkTransfer
         #expect(try refused.rejects().first?.reason.contains("--nested flatten or --nested json") == true)
     }
 
-    @Test func `members of nested objects are mapped by their path, and name rows`() async throws {
+    @Test func `members of nested objects are mapped by their path, and can name rows`() async throws {
         let scratch = try Scratch()
         let lines = [
             #"{"user": {"id": 7, "e.mail": "a@b"}, "user_name": "x"}"#, #"{"user": {"id": 8, "name": "y"}, "user_name": "x"}"#,
@@ -120,7 +120,7 @@ import TidemarkTransfer
     // Compressed sources
 
     @Test(arguments: ["gz", "zst"])
-    func `a compressed source is told by its content`(kind: String) async throws {
+    func `a compressed source is recognised by its content`(kind: String) async throws {
         let scratch = try Scratch()
         let text = Data("id,n\n".utf8) + Data((0..<50_000).map { "r\($0),\($0)\n" }.joined().utf8)
         let packed = kind == "gz" ? try PackedFile.gzip(text) : try PackedFile.zstd(text)
@@ -136,7 +136,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: ["gz", "zst"])
-    func `a compressed source that is cut off ends the import with an error`(kind: String) async throws {
+    func `a truncated compressed source ends the import with an error`(kind: String) async throws {
         let scratch = try Scratch()
         let text = Data((0..<50_000).map { #"{"id":"r\#($0)","n":\#($0 &* 2_654_435_761 % 1_000_003)}"# + "\n" }.joined().utf8)
         let packed = kind == "gz" ? try PackedFile.gzip(text) : try PackedFile.zstd(text)
@@ -148,7 +148,7 @@ import TidemarkTransfer
         }
     }
 
-    @Test func `a compressed source that expands without end is refused`() async throws {
+    @Test func `a compressed source that expands endlessly is refused`() async throws {
         let scratch = try Scratch()
         // 1.1 GiB of line ends.
         let file = try scratch.write(try Self.bomb(), to: "bomb.jsonl.gz")
@@ -157,7 +157,7 @@ import TidemarkTransfer
         #expect(error?.message.contains("expands to more than 200 times its size") == true, "\(error?.message ?? "")")
     }
 
-    /// Members of gzip after one another are one text.
+    /// Several members of gzip in sequence are one text.
     private static func bomb() throws -> Data {
         let part = try PackedFile.gzip(Data(repeating: 0x0a, count: 16 << 20))
         return (0..<72).reduce(into: Data()) { data, _ in data += part }
@@ -165,7 +165,7 @@ import TidemarkTransfer
 
     // Archives
 
-    @Test func `an archive of photos is imported as its folder is`() async throws {
+    @Test func `an archive of photos is imported like its folder`() async throws {
         let scratch = try Scratch()
         let files = [
             ("b/Mount Fuji.png", Picture.png(1)), ("a.png", Picture.png(2)), ("Köln.png", Picture.png(3)),
@@ -178,13 +178,13 @@ import TidemarkTransfer
         #expect(summary.changes == ChangeCounts(inserted: 3))
         #expect(summary.passedOver == ["mov": 1])
         #expect(try scratch.records("Photo").allSatisfy { $0.contains(#""createdAt":"2023-11-14T22:13:20Z""#) })
-        // The names are of paths and contents: the folder's photos are these, with other times.
+        // Names follow from paths and contents: the photos of the folder are the same, with other times.
         #expect(try await scratch.importing(scratch["in"], options).changes.inserted == 0)
         #expect(try scratch.verification().isOK)
         #expect(try Self.unpackedFolders() == [])
     }
 
-    @Test func `an archive of a manifest and its pictures is imported as they lie`() async throws {
+    @Test func `an archive with a manifest and its pictures is imported like its folder`() async throws {
         let scratch = try Scratch()
         let manifest = Data((#"{"id":"a","image":"pictures/1.png"}"# + "\n").utf8)
         let archive = try scratch.write(
@@ -229,7 +229,7 @@ import TidemarkTransfer
         #expect(try Self.unpackedFolders() == [])
     }
 
-    /// What imports of this process have left; the suite's tests run one after the other.
+    /// Leftovers of imports of this process; the suite's tests run one after the other.
     private static func unpackedFolders() throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: FileManager.default.temporaryDirectory.path)
             .filter { $0.hasPrefix("tidemark-unpacked-\(getpid())-") }
@@ -237,7 +237,7 @@ import TidemarkTransfer
 
     // Photos
 
-    @Test func `one photo is the record that its folder would make of it`() async throws {
+    @Test func `one photo becomes the same record as from its folder`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1, width: 40, height: 30), to: "in/Senja.png")
         try scratch.write(Picture.png(2), to: "in/other.png")
@@ -253,7 +253,7 @@ import TidemarkTransfer
     @Test(arguments: [
         ("empty.jpg", Data(), "is empty"), ("text.png", Data("id\n1\n".utf8), "has the name of an image and the content of none"),
     ])
-    func `a file that is only called a photo is refused with the reason`(name: String, data: Data, reason: String) async throws {
+    func `a file with only a photo's name is refused with the reason`(name: String, data: Data, reason: String) async throws {
         let scratch = try Scratch()
         let options = ImportOptions(type: "Photo", rejects: scratch["rejects.jsonl"])
         let summary = try await scratch.importing(try scratch.write(data, to: name), options)
@@ -262,7 +262,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: [("film.mov", "neither a manifest"), ("book.xlsx", "is a spreadsheet"), ("page.pdf", "neither a manifest")])
-    func `a file of another kind says what can be imported`(name: String, message: String) async throws {
+    func `a file of another kind gets an error that says what can be imported`(name: String, message: String) async throws {
         let scratch = try Scratch()
         let file = try scratch.write(Data([0, 1, 2, 0xff]), to: name)
         let error = await #expect(throws: ImportError.self) { try await scratch.importing(file, .destination()) }
@@ -270,7 +270,7 @@ import TidemarkTransfer
         #expect(error?.message.contains(message) == true)
     }
 
-    @Test func `files that are no photos are counted by their kind`() async throws {
+    @Test func `files that are no photos are counted by kind`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "in/a.png")
         for name in ["b.mov", "c.MOV", "d.bmp", "e.pdf", "sub/f.mov", "README"] { try scratch.write("text", to: "in/\(name)") }
@@ -295,7 +295,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `text whose values name files that are there is noticed`() async throws {
+    @Test func `text values that are paths of existing files are noticed`() async throws {
         let scratch = try Scratch()
         try scratch.write(Picture.png(1), to: "pictures/1.png")
         let csv = "id,photo,other\n1,pictures/1.png,x.png\n2,,y\n"
@@ -308,8 +308,8 @@ import TidemarkTransfer
         #expect(taken.assets.referenced == 1)
     }
 
-    @Test func `names in a zip that are not ASCII are read, whatever the process's locale`() async throws {
-        // Of Python's zipfile: 'Bücher/für.jsonl', with the flag that says that names are UTF-8.
+    @Test func `non-ASCII names in a zip are read in any locale of the process`() async throws {
+        // Made by Python's zipfile: 'Bücher/für.jsonl', with the flag for UTF-8 names.
         let archive = try #require(
             Data(
                 base64Encoded: """

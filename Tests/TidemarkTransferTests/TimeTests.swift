@@ -8,7 +8,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: RFC 3339 times, and nothing else, are times. Method: known texts, and random moments written and read back.
+/// Goal: texts of RFC 3339, and no others, are times. Method: known texts, and random times written and read back.
 @Suite(.timeLimit(.minutes(30))) struct TimeTests {
     private func parse(_ text: String) -> Int64? {
         var time: Int64 = 0
@@ -33,14 +33,14 @@ import TidemarkTransfer
         "1900-02-29T00:00:00Z", "2024-05-01T24:00:00Z", "2024-05-01T12:60:00Z", "2024-05-01T12:30:61Z", "2024-05-01T12:30:00.Z",
         "2024-05-01T12:30:00+2:00", "2024-05-01T12:30:00+24:00", "2024-05-01T12:30:00Zx", "2024-05-01T12:30:00+02:00x",
         "20240501T123000Z00000", "2024-05-01T12:30:00.5",
-        // Years of five digits, or before 0.
+        // Years with five digits, or before 0.
         "9999-12-31T23:59:60Z", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "0000-01-01T00:00:00.5+00:01",
     ])
-    func `what is no RFC 3339 time is none`(text: String) {
+    func `text that is no RFC 3339 time is refused`(text: String) {
         #expect(parse(text) == nil)
     }
 
-    @Test func `the first and the last time come back from an export, and those beyond are refused`() async throws {
+    @Test func `the first and the last time can be exported and imported, and those beyond are refused`() async throws {
         let scratch = try Scratch()
         let times = ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59.999999Z", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:60Z"]
         let fields: [RecordTypeSchema.Field] = [
@@ -66,7 +66,7 @@ import TidemarkTransfer
         func short(_ value: Int) -> [UInt8] { [UInt8(value & 255), UInt8(value >> 8)] }
         func long(_ value: Int) -> [UInt8] { short(value & 0xffff) + short(value >> 16) }
         var block = Array("II".utf8) + short(42) + long(8)
-        // The first directory leads to EXIF's, at 26; the texts lie behind that, at 56 and 76.
+        // The first directory points to EXIF's, at 26; the texts are behind that, at 56 and 76.
         block += short(1) + short(0x8769) + short(4) + long(1) + long(26) + long(0)
         block += short(2) + short(0x9003) + short(2) + long(20) + long(56)
         block += short(0x9011) + short(2) + long(7) + long(76) + long(0)
@@ -76,13 +76,13 @@ import TidemarkTransfer
         return read
     }
 
-    @Test func `a time of EXIF that no text can have is none`() {
+    @Test func `an EXIF time outside of the range is ignored`() {
         #expect(exif("2024:05:01 12:30:00", "+02:00").time == 1_714_559_400_000_000)
         #expect(exif("9999:12:31 23:59:59", "+00:00").time == 253_402_300_799_000_000)
         #expect(!exif("9999:12:31 23:59:59", "-14:00").has_time)
     }
 
-    @Test func `what is written is read back`() {
+    @Test func `written times are read as the same times`() {
         var random = Randomness("times")
         for _ in 0..<20_000 {
             let time = Int64.random(in: -62_167_219_200_000_000...253_402_300_799_999_999, using: &random)

@@ -4,7 +4,7 @@ import TidemarkModel
 
 @testable import TidemarkWire
 
-/// Goal: no text from outside is taken for what it is not, or costs more than it may. Method: texts that are wrong in one way each.
+/// Goal: malformed text from outside is refused, at limited cost. Method: texts with one fault each.
 @Suite(.timeLimit(.minutes(30))) struct JSONTextTests {
     private func refusal(_ text: String) -> String {
         do throws(CloudError) {
@@ -27,18 +27,18 @@ import TidemarkModel
         ("{\"a\":1,\"b\":{\"c\":1,\"c\":2}}", "the JSON has an object with the member 'c' twice"),
         ("{\"a\":1,\"\\u0061\":2}", "the JSON has an object with the member 'a' twice"),
     ])
-    func `a text that is wrong is refused, and what is wrong is said`(text: String, reason: String) {
+    func `a malformed text is refused, and the reason names the fault`(text: String, reason: String) {
         #expect(refusal(text) == reason)
     }
 
-    @Test func `a name that comes twice among many is found`() {
+    @Test func `a duplicate name among many is found`() {
         let members = (0..<1000).map { "\"m\($0)\":\($0)" }
         #expect(refusal("{\(members.joined(separator: ","))}") == "read")
         #expect(
             refusal("{\(members.joined(separator: ",")),\"m500\":0}") == "the JSON has an object with the member 'm500' twice")
     }
 
-    @Test func `depth and number of values are bounded`() {
+    @Test func `depth and number of values are limited`() {
         let (deep, most) = (JSONText.depth, JSONText.values)
         #expect(refusal(String(repeating: "[", count: deep - 1) + String(repeating: "]", count: deep - 1)) == "read")
         #expect(
@@ -54,7 +54,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `numbers are what they are written as`() throws {
+    @Test func `numbers keep the values of their text`() throws {
         try JSONText.read(Array("[1,1.0,-9223372036854775808,9223372036854775807,18446744073709551615,1e3]".utf8)) {
             node throws(CloudError) in
             let elements = Array(node.elements)
@@ -64,7 +64,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a value knows its place`() throws {
+    @Test func `a value knows its path`() throws {
         try JSONText.read(Array(#"{"a":[{"b":1},{"b":{"c":[true,"x"]}}],"d":null}"#.utf8)) { node throws(CloudError) in
             #expect(node.place == "")
             let list = try node.required("a")
@@ -76,7 +76,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what is written is read again as it was`() throws {
+    @Test func `written text is read as the same value`() throws {
         let text = "quote \" backslash \\ line \n tab \t notifier \u{7} zero \u{0} é 🐢 \u{2028}"
         var json = JSONWriter()
         json.object {

@@ -5,7 +5,8 @@ import TidemarkModel
 
 @testable import TidemarkWire
 
-/// Goal: requests and answers mean the same on both sides. Method: what one side writes the other one reads; texts of the protocol.
+/// Goal: requests and answers mean the same on both sides. Method: messages that one side writes and the other one reads; texts
+/// of the protocol.
 @Suite(.timeLimit(.minutes(30))) struct WireMessageTests {
     private let zone = CloudZoneID("notes", owner: "_a1")
     private let extended = WireDialect(isExtended: true)
@@ -41,7 +42,7 @@ import TidemarkModel
         return json.bytes
     }
 
-    @Test func `a record comes back as it was`() throws {
+    @Test func `a record is read as it was written`() throws {
         var root = record()
         root.shareName = "Share-1"
         var shared = CloudRecord(CloudRecordID("Share-1", in: zone), type: CloudShare.recordType, changeTag: "9")
@@ -69,7 +70,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `shares, metadata, links and audits come back as they were`() throws {
+    @Test func `shares, metadata, links and audits are read as they were written`() throws {
         let share = share()
         let read = try JSONText.read(bytes { share.write(&$0, extended) }) { node throws(CloudError) in
             try CloudShare(node, in: .default)
@@ -100,7 +101,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what only an answer may say is refused in a request`() throws {
+    @Test func `members that belong to answers are refused in a request`() throws {
         func read<Value>(_ text: String, _ body: (JSONNode) throws(CloudError) -> Value) throws -> Value {
             try JSONText.read(Array(text.utf8), body)
         }
@@ -124,7 +125,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a request of ours is understood as it was meant`() throws {
+    @Test func `a request of our client is read as it was written`() throws {
         var changed = record()
         (changed.created, changed.modified) = (nil, nil)
         let operations = [
@@ -139,7 +140,7 @@ import TidemarkModel
         #expect(read.zone == zone && read.isAtomic == true && read.clientToken == "c" && read.desiredKeys == ["title"])
     }
 
-    @Test func `what clients leave out is filled in, and what is missing is said`() throws {
+    @Test func `optional members get defaults, and a missing required one is named`() throws {
         func reason(_ text: String) -> String {
             do { return "\(try modify(Array(text.utf8)).items.map(\.operation.record.id.recordName))" } catch {
                 return (error as? CloudError).map { "\($0.code.rawValue): \($0.reason)" } ?? "\(error)"
@@ -158,7 +159,7 @@ import TidemarkModel
         #expect(reason(#"{"operations":[1,2,3,4]}"#) == "limitExceeded: operations has 4 elements, and 3 is the most")
     }
 
-    @Test func `a name of no role is refused in a request, and is unknown in an answer`() throws {
+    @Test func `an unknown role is refused in a request, and is unknown in an answer`() throws {
         let error = #expect(throws: CloudError.self) {
             try JSONText.read(Array(#"{"type":"CAPTAIN"}"#.utf8)) { node throws(CloudError) in
                 try ShareParticipant.Role(wire: node.required("type"))
@@ -172,7 +173,7 @@ import TidemarkModel
         #expect(read.permission == .readOnly)
     }
 
-    @Test func `a value that can't be is its item's failure, and not the request's`() throws {
+    @Test func `an invalid value fails its item, and not the request`() throws {
         let read = try modify(
             Array(
                 #"{"operations":[{"operationType":"create","record":{"recordType":"N","recordName":"a","fields":{"t":{"value":{"x":1}}}}},{"operationType":"forceDelete","record":{"recordName":"b"}}]}"#
@@ -182,7 +183,7 @@ import TidemarkModel
         #expect(read.items[1].failure == nil)
     }
 
-    @Test func `outcomes come back as they were`() throws {
+    @Test func `outcomes are read as they were written`() throws {
         var conflict = CloudError(.serverRecordChanged, "client oplock error", serverRecord: record())
         conflict.retryAfter = .seconds(3)
         var denied = CloudError(ShareDecision(operation: .read, rule: .readOnly))
@@ -203,7 +204,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `that a container is not served comes back, and no client of others is told so by a member`() throws {
+    @Test func `our client recognises a container that is not served, and other clients get no member for it`() throws {
         for isServed in [true, false] {
             var error = CloudError(.notAuthenticated, "no")
             error.containerIsServed = isServed
@@ -220,7 +221,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a remedy comes back, and a client leaves out a remedy that it doesn't know`() throws {
+    @Test func `a remedy is read as it was written, and a client omits one that it does not know`() throws {
         func read(_ bytes: [UInt8]) throws -> CloudError? {
             try JSONText.read(bytes) { node throws(CloudError) in try CloudError(answered: node, in: .default) }
         }
@@ -235,7 +236,7 @@ import TidemarkModel
         #expect(error?.code == .notAuthenticated && error?.reason == "no" && error?.remedy == nil)
     }
 
-    @Test func `each code of ours has one of the protocol's, and comes back by itself among our own`() throws {
+    @Test func `each code of ours has a code of the protocol, and is read as itself by our client`() throws {
         let codes: [CloudError.Code] = [
             .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy,
             .accountTemporarilyUnavailable,
@@ -257,9 +258,7 @@ import TidemarkModel
         #expect(CloudError.Code(wire: "SOMETHING_NEW") == .internalError)
     }
 
-    @Test func `a code that a storage's failure can have is told with a reason of its own, unless the error has one for clients`()
-        throws
-    {
+    @Test func `a storage's failure gets a general reason, unless the error has one for clients`() throws {
         let secret = "cannot connect to 10.0.0.7: /var/lib"
         func reason(_ error: CloudError) throws -> String? {
             try JSONText.read(error.answer(uuid: "u", extended)) { node throws(CloudError) in
@@ -283,7 +282,7 @@ import TidemarkModel
         #expect(try reason(full) == "no room")
     }
 
-    @Test func `queries come back as they were`() throws {
+    @Test func `queries are read as they were written`() throws {
         let query = CloudQuery(
             recordType: "Note",
             filters: [
@@ -312,7 +311,7 @@ import TidemarkModel
         #"{"query":{"recordType":"N","filterBy":{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"]}},"sortBy":{"fieldName":"t"}}}"#,
         #"{"query":{"recordType":"N","filterBy":[{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"],"type":"STRING_LIST"}}],"sortBy":[{"fieldName":"t","ascending":true}]}}"#,
     ])
-    func `one filter or sort may stand for a list of them`(text: String) throws {
+    func `a single filter or sort may replace a list of them`(text: String) throws {
         let read = try JSONText.read(Array(text.utf8)) { node throws(CloudError) in
             try CloudQuery(node, zone: .default) { _ in [:] }
         }
@@ -323,7 +322,7 @@ import TidemarkModel
                     sorts: [.init(.field("t"))]))
     }
 
-    @Test func `a list is compared with a list, by its type too`() {
+    @Test func `a list is compared with a list, including its type`() {
         let text =
             #"{"query":{"recordType":"N","filterBy":[{"fieldName":"t","comparator":"IN","fieldValue":{"value":["a"],"type":"STRING"}}]}}"#
         #expect(throws: CloudError.self) {
@@ -342,7 +341,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `changes of zones and databases come back as they were`() throws {
+    @Test func `changes of zones and databases are read as they were written`() throws {
         let (zone, extended) = (zone, extended)
         let changes = ZoneChanges(
             changes: [.saved(record()), .deleted(.init(id: CloudRecordID("n2", in: zone), type: "Note"))],

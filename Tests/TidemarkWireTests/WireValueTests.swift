@@ -5,8 +5,8 @@ import TidemarkModel
 
 @testable import TidemarkWire
 
-/// Goal: a value means the same on both sides, and what clients send is understood as they mean it. Method: values there and back; texts of
-/// section 5 of the protocol.
+/// Goal: a value means the same on both sides, and values of clients are read as they are meant. Method: values written and read;
+/// texts of section 5 of the protocol.
 @Suite(.timeLimit(.minutes(30))) struct WireValueTests {
     private let zone = CloudZoneID("notes", owner: "_a")
     private static let asset = CloudAsset(digest: String(repeating: "0123456789abcdef", count: 4), size: 5)
@@ -44,13 +44,13 @@ import TidemarkModel
         .list([.asset(asset)], of: .asset), .list([.reference(CloudReference("y", action: .validate))], of: .reference),
     ]
 
-    @Test(arguments: values) func `a value comes back as it was`(value: CloudValue) throws {
+    @Test(arguments: values) func `a value is read as it was written`(value: CloudValue) throws {
         var json = JSONWriter()
         value.write(&json, zone: zone, WireDialect(isExtended: true)) { _ in nil }
         #expect(try read(String(decoding: json.bytes, as: UTF8.self)) == .value(value))
     }
 
-    @Test func `a client that does not know us gets no members of ours`() {
+    @Test func `a client without our extension gets no members of ours`() {
         for value in Self.values {
             var json = JSONWriter()
             value.write(&json, zone: zone, WireDialect(isExtended: false)) { _ in "https://x/y" }
@@ -58,7 +58,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `numbers are strings where that is asked for`() throws {
+    @Test func `numbers are strings on request`() throws {
         var json = JSONWriter()
         CloudValue.list([.int64(9_007_199_254_740_993)], of: .int64).write(
             &json, zone: zone, WireDialect(isExtended: false, numbersAsStrings: true)
@@ -69,7 +69,7 @@ import TidemarkModel
                 == .value(.list([.int64(9_007_199_254_740_993)], of: .int64)))
     }
 
-    @Test func `an asset has all that clients want of one`() throws {
+    @Test func `an asset has all members that clients need`() throws {
         var json = JSONWriter()
         CloudValue.asset(Self.asset).write(&json, zone: zone, WireDialect(isExtended: false)) { _ in "https://x/${f}" }
         try JSONText.read(json.bytes) { node throws(CloudError) in
@@ -91,7 +91,7 @@ import TidemarkModel
         (#"{"value":[1,2.5]}"#, .list([.double(1), .double(2.5)], of: .double)),
         (#"{"value":["a"]}"#, .list([.string("a")], of: .string)),
     ])
-    func `a value without a type is of the one that it looks like`(text: String, value: CloudValue) throws {
+    func `a value without a type gets the type that it looks like`(text: String, value: CloudValue) throws {
         #expect(try read(text) == .value(value))
     }
 
@@ -102,12 +102,11 @@ import TidemarkModel
         (#"{"value":[1]}"#, .list(of: .timestamp), .list([.timestamp(1000)], of: .timestamp)),
         (#"{"value":[],"type":"UNKNOWN_LIST"}"#, .list(of: .bytes), .list([], of: .bytes)),
     ])
-    func `a value without a type is of the schema's, where it knows one`(text: String, known: FieldType, value: CloudValue) throws
-    {
+    func `a value without a type gets the schema's type, if known`(text: String, known: FieldType, value: CloudValue) throws {
         #expect(try read(text, known: known) == .value(value))
     }
 
-    @Test func `no value, and a list of nothing, clear a field`() throws {
+    @Test func `null, and an empty list, clear a field`() throws {
         #expect(try read(#"{"value":null}"#) == .cleared)
         #expect(try read(#"{}"#) == .cleared)
         #expect(try read(#"{"value":[]}"#) == .emptyList)
@@ -142,5 +141,5 @@ import TidemarkModel
         ),
         ("7", "the body is no value of a field: an object with 'value' was expected"),
     ])
-    func `a value that can't be is refused with its place`(text: String, wanted: String) { #expect(reason(text) == wanted) }
+    func `an invalid value is refused with its place`(text: String, wanted: String) { #expect(reason(text) == wanted) }
 }

@@ -5,8 +5,8 @@ import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a person sees, fetches and removes contents by the tool, and a removal that is killed leaves a whole container. Method: the tool as
-/// separate processes, over one cloud.
+/// Goal: a person lists, fetches and removes contents with the tool, and a removal that is killed leaves a whole container.
+/// Method: the tool as separate processes, over one cloud.
 @Suite(.timeLimit(.minutes(30))) struct AssetsCommandTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -50,7 +50,7 @@ import TidemarkStore
         return report
     }
 
-    @Test func `contents stay in the cloud, are listed, come, and go`() async throws {
+    @Test func `contents that are left in the cloud are listed, fetched and removed again`() async throws {
         try await make("a", pictures: 3)
         try await signIn("b")
         try await run("sync", path("b"), "--assets", "on-demand")
@@ -62,7 +62,7 @@ import TidemarkStore
         let verified = try await run("verify", path("b"))
         #expect(verified.output.contains("3 contents") && verified.output.contains("not downloaded"))
 
-        // What is not here is not exported, and the remedy is named.
+        // Contents that are not here are not exported, and the remedy is named.
         let export = try await run(
             "export", path("b"), "--type", "Destination", "--to", scratch["out/out.jsonl"].path, "--assets", scratch["out"].path,
             expecting: 65)
@@ -113,7 +113,7 @@ import TidemarkStore
         #expect(try verified("b").notDownloaded == 0)
     }
 
-    @Test func `a limit is kept after a synchronisation`() async throws {
+    @Test func `a limit is kept by each synchronisation`() async throws {
         try await make("a", pictures: 3)
         let size = Int64(Picture.png(0).count)
         try await run("sync", path("a"), "--asset-limit", "\(size + 10)")
@@ -121,7 +121,7 @@ import TidemarkStore
     }
 
     @Test(arguments: AssetCleaning.Step.allCases)
-    func `a removal that is killed leaves a whole container, and the next one ends it`(
+    func `a removal that is killed leaves a whole container, and the next one finishes it`(
         at step: AssetCleaning.Step
     ) async throws {
         try await make("a", pictures: 3)
@@ -133,7 +133,7 @@ import TidemarkStore
         try await run("assets", "download", path("a"))
         #expect(try verified("a").notDownloaded == 0)
 
-        // Contents that nothing names.
+        // Contents that no record names any more.
         for number in 0..<3 { try await run("records", "delete", path("a"), "r\(number)") }
         try await run("sync", path("a"))
         try await run("records", "set", path("a"), "n", "--type", "Note", "text=last")

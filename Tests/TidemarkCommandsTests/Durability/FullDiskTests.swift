@@ -2,10 +2,10 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: a synchronisation that could not store what it downloaded says so, and the next one brings it. Method: the tool as separate processes,
-/// over one cloud; one of them may write no file as long as the content is.
+/// Goal: a synchronisation that can't store a download says so, and the next one stores it. Method: the tool as separate
+/// processes, over one cloud; one process may write no file as long as the content.
 @Suite(.timeLimit(.minutes(30))) struct FullDiskTests {
-    @Test func `a download that can't be stored ends the synchronisation, with the file`() async throws {
+    @Test func `a download that can't be stored ends the synchronisation, and the error names the file`() async throws {
         let (scratch, tool) = (try Scratch(), try Tool())
         func run(_ arguments: String...) async throws -> Tool.Result {
             let result = try await tool.run(arguments)
@@ -24,7 +24,7 @@ import Testing
         _ = try await run("sync", a)
 
         try scratch.write("", to: "errors")
-        // In blocks of 512 or 1,024 bytes. Without the signal a write that is too long fails, as on a full disk.
+        // The limit is in blocks of 512 or 1,024 bytes. With the signal ignored, a longer write fails as on a full disk.
         let status = try ChildProcess.run(
             "/bin/sh", ["-c", "ulimit -f 4096; trap '' XFSZ; exec \"$@\"", "sh", tool.executable.path, "sync", b],
             errors: scratch["errors"])

@@ -2,13 +2,14 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Goal: what a command has acknowledged is on the disk, and not only in the system's memory. Method: `Tests/Faults/power.py` records all calls of a
-/// run that comes to its end, or that goes on with what a killed one has left, makes the disk of what was synced, and has the commands look at it.
+/// Goal: what a command has acknowledged is on the disk, not only in the system's memory. Method: `Tests/Faults/power.py` records
+/// all calls of a run to its end, or of a run that continues after a kill, makes a disk from what was synced, and lets the
+/// commands check it.
 @Suite(.serialized, .timeLimit(.minutes(20))) struct PowerCutTests {
     private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent("Faults/power.py")
 
-    /// A library is loaded before others: Linux alone.
+    /// Only on Linux, because a library is loaded before the others.
     private static var isPossible: Bool {
         #if os(Linux)
             ["/usr/bin/python3", "/usr/bin/cc"].allSatisfy(FileManager.default.isExecutableFile(atPath:))
@@ -20,7 +21,7 @@ import Testing
     @Test(
         .enabled(if: isPossible),
         arguments: ["save", "import", "export", "serve", "backup-plain", "admin-backup", "assets-download", "restore-replace"])
-    func `what was acknowledged is there after a power cut`(scenario: String) async throws {
+    func `acknowledged data are there after a power cut`(scenario: String) async throws {
         try await Self.run("--scenario", scenario, "--ended")
     }
 
@@ -34,14 +35,14 @@ import Testing
         let scratch = try Scratch()
         let errors = try scratch.write("", to: "errors")
         try FileManager.default.createDirectory(at: scratch["work"], withIntermediateDirectories: true)
-        // What is wrong is printed to standard output.
+        // The script prints violations to standard output.
         let (tidemark, server) = (try Tool().executable.path, try Tool(named: "tidemark-server").executable.path)
         let words =
             [
                 "-c", "exec /usr/bin/python3 \"$@\" >&2", "sh", script.path, "--tidemark", tidemark, "--server", server,
                 "--seed", "1", "--folder", scratch["work"].path,
             ] + arguments
-        // It takes a while, and the thread is another test's meanwhile.
+        // The script takes long, so it waits on a thread that is not one of the tests'.
         let status: Int32 = try await withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
                 continuation.resume(with: Result { try ChildProcess.run("/bin/sh", words, errors: errors) })

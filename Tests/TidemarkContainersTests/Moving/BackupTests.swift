@@ -7,8 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a backup is a container of one moment, and what is restored from it is whole, or nothing has changed. Method: backups
-/// while others write, damaged backups, kills; whole states.
+/// Goal: a backup is a container of one moment, and a restored container is whole, or nothing has changed. Method: backups while
+/// other processes write, damaged backups, kills; whole states.
 @Suite(.timeLimit(.minutes(30))) struct BackupTests {
     private func historyIdentity(_ url: URL) throws -> String? {
         try StoreReader(container: ContainerDirectory(openingAt: url), scope: .shared).database.read { db in
@@ -21,7 +21,7 @@ import TidemarkStore
             == other.replacing(#/history_identity" value:"[-0-9A-F]+"/#, with: "")
     }
 
-    @Test func `a backup holds everything, and the container goes on`() async throws {
+    @Test func `a backup has the whole container, which stays in use`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         let summary = try ContainerBackup(of: container, to: movable.target).run()
@@ -31,7 +31,7 @@ import TidemarkStore
         #expect(try MovableContainer.verification(of: movable.target).isOK)
         try container.checkPlace()
         #expect(try MovableContainer.state(of: movable.source) == movable.state)
-        // No file is shared: one may be damaged or edited without the other.
+        // No file is shared, so damage or an edit in one place does not reach the other.
         let assets = movable.target.appendingPathComponent("assets")
         for path in try FileManager.default.subpathsOfDirectory(atPath: assets.path) where path.count > 2 {
             var status = stat()
@@ -39,7 +39,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a backup overwrites nothing, and goes into a folder under a name of its own`() async throws {
+    @Test func `a backup overwrites nothing, and in a folder it gets a name of its own`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         try movable.scratch.write("mine", to: "Backups/letter.txt")
@@ -56,7 +56,7 @@ import TidemarkStore
         #expect(try MovableContainer.listing(movable.scratch.url) == before)
     }
 
-    @Test func `what a killed backup has left is removed by the next one`() async throws {
+    @Test func `leftovers of a killed backup are removed by the next one`() async throws {
         let movable = try await MovableContainer()
         let tool = try Tool()
         let backups = movable.scratch["Backups"]
@@ -89,7 +89,7 @@ import TidemarkStore
             }
             return count
         }()
-        // Whatever happens, or it would go on for ever.
+        // Even after an error, because the writer would not end otherwise.
         defer { isDone.withLock { $0 = true } }
         for number in 0..<6 {
             let result = try await tool.run([
@@ -109,7 +109,7 @@ import TidemarkStore
         #expect(try await writing > 6)
     }
 
-    @Test func `a backup begins again when the first writer comes while it reads`() async throws {
+    @Test func `a backup starts again if the first writer comes while it reads`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         for scope in ContainerDirectory.scopes {
@@ -129,7 +129,7 @@ import TidemarkStore
             }
         }
         try backup.run()
-        // The first of two, and then both.
+        // The first store, and then both again.
         #expect(copied.withLock { $0 } == 3)
         let copy = try ContainerDirectory(openingAt: movable.target)
         let counts = try ContainerDirectory.scopes.map { scope in
@@ -158,7 +158,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `what is restored is what was backed up, with a new history`() async throws {
+    @Test func `a restored container has the records of the backup, and a new history`() async throws {
         let movable = try await MovableContainer()
         let backup = movable.scratch["Backup.tidemark"]
         let container = try ContainerDirectory(openingAt: movable.source)
@@ -173,7 +173,7 @@ import TidemarkStore
         #expect(try MovableContainer.verification(of: movable.target).isOK)
     }
 
-    @Test func `a container is replaced only on demand, by one that is whole, and notices it`() async throws {
+    @Test func `a container is replaced only on request and by a whole one, and open containers notice it`() async throws {
         let movable = try await MovableContainer()
         let backup = movable.scratch["Backup.tidemark"]
         let container = try ContainerDirectory(openingAt: movable.source)
@@ -194,7 +194,7 @@ import TidemarkStore
         #expect(try MovableContainer.listing(URL(fileURLWithPath: kept)) == ["letter.txt": Data("mine".utf8)])
     }
 
-    @Test func `a replacement is durable before anything of the old container goes`() async throws {
+    @Test func `a replacement is durable before any file of the old container is deleted`() async throws {
         let movable = try await MovableContainer()
         let (place, backup, log) = (movable.source, movable.scratch["Backup.tidemark"], StepLog())
         try ContainerBackup(of: ContainerDirectory(openingAt: place), to: backup).run()
@@ -211,7 +211,7 @@ import TidemarkStore
         #expect(log.all[..<replaced].suffix(2) == ["described", "new"])
     }
 
-    @Test func `nothing is replaced by a damaged backup, or by another container's`() async throws {
+    @Test func `a damaged backup, or one of another container, replaces nothing`() async throws {
         let (movable, other) = (try await MovableContainer(), try await MovableContainer())
         let backup = movable.scratch["Backup.tidemark"]
         try ContainerBackup(of: ContainerDirectory(openingAt: movable.source), to: backup).run()
@@ -245,7 +245,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [MoveStep.databaseCopied, .described, .replaced])
-    func `killed while it replaces, there is one container or the other`(
+    func `after a kill during a replacement, the old container or the new one is there`(
         step: MoveStep
     ) async throws {
         let movable = try await MovableContainer()

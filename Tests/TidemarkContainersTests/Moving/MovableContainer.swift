@@ -7,17 +7,17 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// A container with two stores, pictures, history and things pending, to be moved about; and what can be seen of containers.
+/// A container to be moved, with two stores, pictures, history and pending changes; and the state of containers as text.
 struct MovableContainer {
     let scratch: Scratch
     let source: URL
     let target: URL
-    /// What it holds; see `state(of:)`.
+    /// The state of the container; see `state(of:)`.
     let state: String
 
     init(records: Int = 120, pictures: Int = 6) async throws {
         scratch = try Scratch()
-        // Without links, as messages and journals name it.
+        // The path without links, as in messages and journals.
         let root = URL(fileURLWithPath: String(cString: realpath(scratch.url.path, nil)))
         (source, target) = (root.appendingPathComponent("Test.tidemark"), root.appendingPathComponent("Shared/New.tidemark"))
         for number in 0..<pictures { try scratch.write(Picture.png(number), to: "\(number).png") }
@@ -37,9 +37,9 @@ struct MovableContainer {
         state = try Self.state(of: source)
     }
 
-    /// Everything that a container holds, as text: its identity, all rows of all tables, definitions, assets with their bytes.
+    /// The whole state of a container as text: its identity, all rows of all tables, definitions, assets with their bytes.
     ///
-    /// - Throws: As opening it does.
+    /// - Throws: What opening the container throws.
     static func state(of url: URL) throws -> String {
         let container = try ContainerDirectory(openingAt: url)
         var lines = ["\(container.description.identity)"]
@@ -62,7 +62,7 @@ struct MovableContainer {
         return lines.joined(separator: "\n")
     }
 
-    /// Of the two places, those at which a whole container can be opened and read.
+    /// The places, of the two, where a whole container can be opened and read.
     func open() throws -> [URL] {
         var open: [URL] = []
         for url in [source, target] {
@@ -76,7 +76,7 @@ struct MovableContainer {
         return open
     }
 
-    /// All there is below a folder, with the contents of files, but for the files that SQLite's readers share.
+    /// All paths below a folder, with the contents of files, except the files that SQLite's readers share.
     static func listing(_ url: URL) throws -> [String: Data] {
         guard let paths = FileManager.default.subpaths(atPath: url.path) else { return [:] }
         return paths.filter { !$0.hasSuffix("-shm") }.reduce(into: [:]) {
@@ -89,7 +89,7 @@ struct MovableContainer {
     }
 }
 
-/// Runs something and returns the error of ours that it throws.
+/// Runs something, and returns the error that it throws, if it is one of ours.
 func storeError(_ body: () throws -> Void) throws -> StoreError? {
     do {
         try body()

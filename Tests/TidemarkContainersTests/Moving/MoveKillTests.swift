@@ -5,8 +5,9 @@ import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: whenever a move is killed, exactly one whole container is there, and the move can go on or be undone. Method: SIGKILL of
-/// real processes, after each step and at random moments; whole states. Tests/Prove/kill-move.py does more of it.
+/// Goal: at whatever moment a move is killed, exactly one whole container is there, and the move can be continued or undone.
+/// Method: SIGKILL of real processes, after each step and at random moments; whole states. Tests/Prove/kill-move.py makes more
+/// runs.
 @Suite(.timeLimit(.minutes(30))) struct MoveKillTests {
     private let tool: Tool
 
@@ -28,14 +29,14 @@ import TidemarkStore
     ]
     static let beforeSwitch = Array(forward.prefix { $0 != .switched })
 
-    @Test(arguments: forward) func `killed after a step, there is one container, and the move goes on`(
+    @Test(arguments: forward) func `a move that is killed after a step leaves one container, and can be continued`(
         step: MoveStep
     ) async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: step)
         let isBefore = Self.beforeSwitch.contains(step)
         #expect(try movable.open() == [isBefore ? movable.source : movable.target])
-        // What does not count can't be opened for writing either.
+        // The copy that does not count yet can't be opened for writing either.
         #expect(throws: StoreError.self) {
             try ContainerDirectory(openingOrCreatingAt: isBefore ? movable.target : movable.source)
         }
@@ -48,12 +49,13 @@ import TidemarkStore
         #expect(try await tool.run(move(movable, ["--json"])).json()["alreadyMoved"] as? Bool == true)
     }
 
-    @Test(arguments: beforeSwitch) func `killed before the switch, the container can be written and the move undone`(
+    @Test(arguments: beforeSwitch)
+    func `before the switch, a killed move leaves a container that can be written, and can be undone`(
         step: MoveStep
     ) async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: step)
-        // The state of a moment ago is not moved on with.
+        // The container changes, so that the next move may not use the earlier copy.
         try await movable.scratch.importing(lines: [#"{"id": "late", "caption": "late"}"#], .destination())
         let state = try MovableContainer.state(of: movable.source)
         #expect(state != movable.state)
@@ -66,7 +68,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == state)
     }
 
-    @Test(arguments: beforeSwitch) func `killed before the switch and written to since, the move goes on with all of it`(
+    @Test(arguments: beforeSwitch) func `before the switch, a killed move is continued with all records that were written since`(
         step: MoveStep
     ) async throws {
         let movable = try await MovableContainer()
@@ -79,7 +81,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == state)
     }
 
-    @Test(arguments: [MoveStep.recalled, .switchedBack, .copyRemoved]) func `killed while it is undone, there is one container`(
+    @Test(arguments: [MoveStep.recalled, .switchedBack, .copyRemoved]) func `an undo that is killed leaves one container`(
         step: MoveStep
     ) async throws {
         for goesOn in [true, false] {
@@ -93,7 +95,7 @@ import TidemarkStore
                 #expect(try movable.open() == [movable.target])
             } else {
                 let result = try await tool.run(move(movable, ["--rollback"]))
-                // There is nothing left to undo after the last step.
+                // After the last step there is nothing left to undo.
                 #expect(result.status == (step == .copyRemoved ? 73 : 0), "\(result.errors)")
                 #expect(try movable.open() == [movable.source])
                 #expect(!FileManager.default.fileExists(atPath: movable.target.path))
@@ -101,7 +103,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `the copy that an interrupted move has left is told apart`() async throws {
+    @Test func `a copy that an interrupted move has left is reported as that`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .described)
         let copy = try await tool.run(["verify", movable.target.path])
@@ -110,7 +112,7 @@ import TidemarkStore
             copy.errors.hasPrefix(
                 "tidemark: \(movable.target.path) is the copy of a move that is not done: the container is at \(movable.source.path). "
             ))
-        // It may have gone elsewhere since; then the copy can still be removed.
+        // The container may have moved elsewhere since; the copy can still be removed.
         let elsewhere = movable.source.deletingLastPathComponent().appendingPathComponent("Elsewhere.tidemark")
         #expect(try await tool.run(["store", "move", movable.source.path, elsewhere.path]).status == 0)
         #expect(try movable.open() == [])
@@ -125,7 +127,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: elsewhere) == movable.state)
     }
 
-    @Test func `the copy is not taken for the container while its source is out of sight`() async throws {
+    @Test func `an incomplete copy does not count as the container while its source is missing`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .switched)
         #expect(try movable.open() == [movable.target])
@@ -135,14 +137,14 @@ import TidemarkStore
         #expect(error.message.contains("which is not to be seen from here"))
         try FileManager.default.moveItem(at: movable.scratch["unplugged"], to: movable.source)
         #expect(try movable.open() == [movable.target])
-        // Gone for good, the copy counts when a person says so.
+        // If the source is gone permanently, a person can make the copy the container.
         try FileManager.default.removeItem(at: movable.source)
         #expect(try movable.open() == [])
         try StoreMover(from: movable.source, to: movable.target).finish()
         #expect(try MovableContainer.state(of: movable.target) == movable.state)
     }
 
-    @Test func `a container whose move was killed right after the switch moves on, and back`() async throws {
+    @Test func `a container whose move was killed right after the switch can be moved on, and back`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .switched)
         let third = movable.source.deletingLastPathComponent().appendingPathComponent("Third.tidemark")
@@ -164,13 +166,13 @@ import TidemarkStore
         let assets = movable.target.appendingPathComponent("assets")
         let path = try #require(try FileManager.default.subpathsOfDirectory(atPath: assets.path).first { $0.count > 2 })
         let content = try Data(contentsOf: assets.appendingPathComponent(path))
-        // Another file of that name: the source has the same one still.
+        // The copy has other bytes under that name; the source still has the right ones.
         try Data(content.map { $0 ^ 1 }).write(to: assets.appendingPathComponent(path), options: .atomic)
         #expect(try await tool.run(move(movable)).status == 0)
         #expect(try movable.open() == [movable.target])
     }
 
-    @Test func `a copy that is not whole never counts, and what was being written is no obstacle`() async throws {
+    @Test func `an incomplete copy never counts, and partial files are no obstacle`() async throws {
         let movable = try await MovableContainer()
         try await killed(move(movable), at: .copied)
         for (folder, name) in [(movable.source, "moving-to.json"), (movable.target, "moving-from.json")] {
@@ -186,7 +188,7 @@ import TidemarkStore
             let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
             #expect(names.filter { $0.hasPrefix(".") } == [])
         }
-        // Killed while the journal was written, at the very beginning.
+        // The move was killed while it wrote the journal, at the very beginning.
         let again = try await MovableContainer()
         try FileManager.default.createDirectory(at: again.target, withIntermediateDirectories: true)
         try Data("{".utf8).write(to: again.target.appendingPathComponent(".moving-from.json.\(UUID().uuidString)"))
@@ -194,7 +196,7 @@ import TidemarkStore
         #expect(try again.open() == [again.target])
     }
 
-    @Test func `killed at random moments, a move ends with the same container`() async throws {
+    @Test func `a move that is killed at random moments ends with the same container`() async throws {
         var random = Randomness("kills of a move")
         let clock = ContinuousClock()
         let first = try await MovableContainer(records: 2500, pictures: 40)

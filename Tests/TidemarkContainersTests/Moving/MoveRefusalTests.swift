@@ -7,10 +7,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a move that can't be done is refused before anything happens, with the reason; and one that fails leaves all as it was.
+/// Goal: an impossible move is refused with the reason before anything happens, and a failing one leaves everything as it was.
 /// Method: targets and sources of every wrong kind; whole listings before and after.
 @Suite(.timeLimit(.minutes(30))) struct MoveRefusalTests {
-    /// Moves in vain, and checks that nothing of the source has changed and nothing is left of the copy.
+    /// Tries a move that must fail, and checks that the source has not changed and nothing of the copy is left.
     private func refusal(_ movable: MovableContainer, to target: URL? = nil) throws -> StoreError {
         let places = [movable.source, target ?? movable.target]
         let before = try places.map(MovableContainer.listing)
@@ -20,7 +20,7 @@ import TidemarkStore
         return error
     }
 
-    @Test func `a target that holds something is refused`() async throws {
+    @Test func `a target with files is refused`() async throws {
         let movable = try await MovableContainer()
         try movable.scratch.write("mine", to: "Full/letter.txt")
         let full = try refusal(movable, to: movable.scratch["Full"])
@@ -35,7 +35,7 @@ import TidemarkStore
         #expect(copy.message.contains("holds a copy of the same container, which no move has made"))
     }
 
-    @Test func `another move's copy is no target`() async throws {
+    @Test func `the copy of another move is refused as a target`() async throws {
         let (first, second) = (try await MovableContainer(), try await MovableContainer())
         var mover = StoreMover(from: first.source, to: first.target, keepsSource: true)
         struct Stop: Error {}
@@ -45,7 +45,7 @@ import TidemarkStore
         #expect(try first.open() == [first.target])
     }
 
-    @Test func `a place that is the container, in it or around it is refused`() async throws {
+    @Test func `a target that is the container, in it or around it is refused`() async throws {
         let movable = try await MovableContainer()
         let root = movable.source.deletingLastPathComponent()
         try FileManager.default.createSymbolicLink(at: root.appendingPathComponent("link"), withDestinationURL: movable.source)
@@ -60,7 +60,7 @@ import TidemarkStore
         #expect(try refusal(movable, to: root.appendingPathComponent("dangling")).message.contains("symbolic link to nothing"))
     }
 
-    @Test func `no container, or a lost store, is no source`() async throws {
+    @Test func `a missing container or store is refused as a source`() async throws {
         let scratch = try Scratch()
         func moving(_ path: String) throws -> StoreError.Code? {
             try storeError { try StoreMover(from: scratch[path], to: scratch["New.tidemark"]).run() }?.code
@@ -75,7 +75,7 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: movable.target.path))
     }
 
-    @Test(arguments: ["missing", "damaged", "linked"]) func `an asset that is not what its name says stops the move`(
+    @Test(arguments: ["missing", "damaged", "linked"]) func `a missing, damaged or linked asset stops the move`(
         kind: String
     ) async throws {
         let movable = try await MovableContainer()
@@ -100,7 +100,7 @@ import TidemarkStore
     @Test func `a database that SQLite finds damaged stops the move`() async throws {
         let movable = try await MovableContainer()
         let file = try FileHandle(forUpdating: movable.source.appendingPathComponent("private.sqlite"))
-        // Within the pages of the rows: the header and the registry can be read.
+        // Damages pages of rows: the header and the registry can still be read.
         let length = try file.seekToEnd()
         try file.seek(toOffset: length - 16384)
         try file.write(contentsOf: Data(repeating: 0xff, count: 16384))
@@ -110,7 +110,7 @@ import TidemarkStore
         #expect(!FileManager.default.fileExists(atPath: movable.target.path))
     }
 
-    @Test func `a copy that changes before it is verified does not count`() async throws {
+    @Test func `a copy that changes before it is verified is discarded`() async throws {
         let movable = try await MovableContainer()
         let target = movable.target
         for change in ["row", "asset"] {
@@ -138,7 +138,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a writer without our lock does not get lost in the copy`() async throws {
+    @Test func `changes of a writer without our lock are not mixed into the copy`() async throws {
         let movable = try await MovableContainer()
         let source = movable.source
         var mover = StoreMover(from: source, to: movable.target)
@@ -146,7 +146,7 @@ import TidemarkStore
             guard step == .drafted else { return }
             try DatabaseQueue.execute(source.appendingPathComponent("private.sqlite"), "UPDATE tide_zones SET name = 'other'")
         }
-        // It has written after the state was fixed: the copy is of the state before, and is one that nobody has seen since.
+        // The writer wrote after the state was fixed, so the copy has the state before, which no process has used since.
         try mover.run()
         #expect(try MovableContainer.state(of: movable.target) == movable.state)
     }
@@ -156,15 +156,15 @@ import TidemarkStore
         let movable = try await MovableContainer(records: 6000)
         let disk = movable.scratch["disk"]
         try FileManager.default.createDirectory(at: disk, withIntermediateDirectories: true)
-        // Not every root may mount.
+        // Not every root process may mount.
         guard try ChildProcess.run("/bin/mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", disk.path]) == 0 else { return }
         defer { _ = try? ChildProcess.run("/bin/umount", ["-l", disk.path]) }
         let target = disk.appendingPathComponent("New.tidemark")
-        // Seen beforehand.
+        // The lack of room is found beforehand.
         let reason = try refusal(movable, to: target)
         #expect(reason.code == .diskFull)
         #expect(reason.message.contains(" bytes free, and the container needs "))
-        // Filled while it is copied.
+        // The disk fills up during the copy.
         #expect(try ChildProcess.run("/bin/mount", ["-o", "remount,size=64m", disk.path]) == 0)
         var mover = StoreMover(from: movable.source, to: target)
         let plan = try mover.plan()
@@ -179,7 +179,7 @@ import TidemarkStore
         #expect(try MovableContainer.listing(movable.source) == before)
         #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == ["ballast"])
         #expect(try MovableContainer.state(of: movable.source) == movable.state)
-        // With room, it goes over the border of file systems: copies, not second names.
+        // With room, the move works across file systems: the files are copied, not linked.
         try FileManager.default.removeItem(at: disk.appendingPathComponent("ballast"))
         mover.hook = { _ in }
         try mover.run()

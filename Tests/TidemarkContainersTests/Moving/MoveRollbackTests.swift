@@ -7,15 +7,15 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: a move can be undone until the old files are deleted or something was written at the new place. Method: moves undone at
-/// each stage; whole states.
+/// Goal: a move can be undone until the old files are deleted or the new place was written to. Method: moves undone at each
+/// stage; whole states.
 @Suite(.timeLimit(.minutes(30))) struct MoveRollbackTests {
-    @Test func `a move whose old files are kept is undone, and then repeated and finished`() async throws {
+    @Test func `a move that keeps the old files can be undone, repeated and finished`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         #expect(try !mover.run().sourceIsDeleted)
         #expect(try movable.open() == [movable.target])
-        // Also without the flag, what was to be kept is.
+        // Files that were to be kept stay, also without the flag.
         #expect(try !StoreMover(from: movable.source, to: movable.target).run().sourceIsDeleted)
         #expect(try mover.plan().state == .switched)
         #expect(try StoreMover.target(ofMoveFrom: movable.source)?.path == movable.target.path)
@@ -31,7 +31,7 @@ import TidemarkTransfer
         #expect(try movable.open() == [movable.target])
     }
 
-    @Test func `whoever has the new place open finds out at once that the move is undone`() async throws {
+    @Test func `a process with the new place open notices at once that the move is undone`() async throws {
         let movable = try await MovableContainer()
         var mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         try mover.run()
@@ -42,11 +42,11 @@ import TidemarkTransfer
             if step != .copyRemoved { seen.withLock { $0.append(code) } }
         }
         try mover.rollBack()
-        // It counts until the source does again.
+        // The copy counts until the source does again.
         #expect(seen.withLock { $0 } == [nil, .incompleteCopy])
     }
 
-    @Test func `what was written at the new place is not undone`() async throws {
+    @Test func `a move can't be undone once the new place was written to`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         try mover.run()
@@ -60,7 +60,7 @@ import TidemarkTransfer
         #expect(try MovableContainer.state(of: movable.target) == state)
     }
 
-    @Test func `old files that are not whole any more are not gone back to`() async throws {
+    @Test func `damaged old files can't be restored`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         try mover.run()
@@ -73,7 +73,7 @@ import TidemarkTransfer
         #expect(try movable.open() == [movable.target])
     }
 
-    @Test func `there is nothing to undo or to finish where nothing was moved`() async throws {
+    @Test func `without a move there is nothing to undo or to finish`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target)
         #expect(try storeError { try mover.rollBack() }?.code == .cannotMove)
@@ -81,7 +81,7 @@ import TidemarkTransfer
         #expect(try movable.open() == [movable.source])
     }
 
-    @Test func `old files are not deleted where the container is not at the target`() async throws {
+    @Test func `old files are not deleted if the container is not at the target`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target, keepsSource: true)
         try mover.run()
@@ -90,11 +90,11 @@ import TidemarkTransfer
         let before = try MovableContainer.listing(movable.source)
         #expect(try storeError { try mover.finish() }?.code == .cannotMove)
         #expect(try MovableContainer.listing(movable.source) == before)
-        // Where it was put by hand it is known again.
+        // A container that was moved by hand is found at its new place.
         #expect(try StoreMover(from: movable.source, to: aside).finish().sourceIsDeleted)
     }
 
-    @Test func `an import that was interrupted goes on at the new place`() async throws {
+    @Test func `an interrupted import continues at the new place`() async throws {
         let scratch = try Scratch()
         let lines = (0..<300).map { #"{"id": "r\#($0)", "caption": "c\#($0)"}"# }
         let file = try scratch.writeLines(lines + ["nonsense"], to: "all.jsonl")

@@ -7,7 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: a move takes everything along, once, and leaves one container. Method: real containers; the whole state before and after.
+/// Goal: a move takes everything along, once, and leaves one container. Method: real containers; the whole state before and
+/// after.
 @Suite(.timeLimit(.minutes(30))) struct MoveTests {
     @Test func `a move takes along every row, asset and token, and leaves a note`() async throws {
         let movable = try await MovableContainer()
@@ -28,7 +29,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [false, true])
-    func `the switch is durable before the copy counts by itself, also where a killed move is gone on with`(
+    func `the switch is durable before the copy counts by itself, also if a killed move is continued`(
         isKilled: Bool
     ) async throws {
         struct Stop: Error {}
@@ -48,12 +49,12 @@ import TidemarkStore
             try mover.run()
         }
         let switched = try #require(log.all.firstIndex(of: "switched"))
-        // Whoever looks at the copy meanwhile makes the switch durable as well.
+        // A process that opens the copy makes the switch durable as well.
         let next = log.all[(switched + 1)...]
         #expect(next.first == "durable" && next.first { $0 != "durable" } == "released", "\(log.all)")
     }
 
-    @Test func `whatever a reader begins after a move says where the container is now`() async throws {
+    @Test func `every operation of a reader after a move names the new place of the container`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         let reader = try StoreReader(container: container)
@@ -76,7 +77,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `readers beside moves there and back see whole states, or are told where the container is`() async throws {
+    @Test func `readers during moves there and back see whole states, or learn where the container is`() async throws {
         let movable = try await MovableContainer()
         let places = [movable.source, movable.target]
         final class Flag: Sendable {
@@ -102,7 +103,7 @@ import TidemarkStore
                                     let count = try pinned.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM Destination") }
                                     #expect(count == 120)
                                 } catch let error as StoreError where pinned.isSnapshot && error.code == .changed {
-                                    // What it has pinned is gone where the copy had no index yet.
+                                    // A pinned state is gone if the copy had no index yet.
                                 }
                             }
                             reads += 1
@@ -120,7 +121,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.source) == movable.state)
     }
 
-    @Test func `what is at the target is for its owner alone`() async throws {
+    @Test func `the moved container is readable by its owner only`() async throws {
         let movable = try await MovableContainer()
         try FileManager.default.createDirectory(at: movable.target, withIntermediateDirectories: true)
         try StoreMover(from: movable.source, to: movable.target).run()
@@ -133,7 +134,7 @@ import TidemarkStore
         #expect(try mode("container.json") == 0o600)
     }
 
-    @Test func `repeated, a move does nothing`() async throws {
+    @Test func `a repeated move does nothing`() async throws {
         let movable = try await MovableContainer()
         let mover = StoreMover(from: movable.source, to: movable.target)
         try mover.run()
@@ -155,12 +156,12 @@ import TidemarkStore
         try StoreMover(from: movable.source, to: movable.target).run()
         try StoreMover(from: movable.target, to: third).run()
         #expect(try MovableContainer.state(of: third) == movable.state)
-        // The first of the two moves is as done as before.
+        // The first of the two moves still counts as done.
         #expect(try StoreMover(from: movable.source, to: movable.target).run().alreadyMoved)
         #expect(try movable.open() == [])
     }
 
-    @Test func `a plan tells what would be copied and changes nothing`() async throws {
+    @Test func `a plan says what would be copied, and changes nothing`() async throws {
         let movable = try await MovableContainer()
         let before = try MovableContainer.listing(movable.scratch.url)
         let plan = try StoreMover(from: movable.source, to: movable.target).plan()
@@ -175,7 +176,7 @@ import TidemarkStore
         #expect(try MovableContainer.listing(movable.scratch.url) == before)
     }
 
-    @Test func `what is not the container's stays, and is told`() async throws {
+    @Test func `files that do not belong to the container stay, and are reported`() async throws {
         let movable = try await MovableContainer()
         let letter = movable.source.appendingPathComponent("letter.txt")
         let stray = movable.source.appendingPathComponent("assets/mine.txt")
@@ -197,7 +198,7 @@ import TidemarkStore
         #expect(try FileManager.default.contentsOfDirectory(atPath: moved.url.path) == ["container.json"])
     }
 
-    @Test func `what only the log holds moves too`() async throws {
+    @Test func `rows that are only in the log move too`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         let store = try RecordStore(container: container)
@@ -209,7 +210,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == state)
     }
 
-    @Test func `symbolic links on the way are followed, and the note lies where the container was`() async throws {
+    @Test func `symbolic links in the path are followed, and the note is left where the container was`() async throws {
         let movable = try await MovableContainer()
         let root = movable.source.deletingLastPathComponent()
         let (link, elsewhere) = (root.appendingPathComponent("link"), root.appendingPathComponent("elsewhere"))
@@ -223,7 +224,7 @@ import TidemarkStore
         #expect(try storeError { _ = try ContainerDirectory(openingAt: link) }?.code == .moved)
     }
 
-    @Test func `whoever has the container open finds out that it has moved`() async throws {
+    @Test func `a process with the container open notices that it has moved`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         try container.checkPlace()
@@ -231,12 +232,12 @@ import TidemarkStore
         #expect(try storeError { try container.checkPlace() }?.code == .moved)
         let there = try ContainerDirectory(openingAt: movable.target)
         try StoreMover(from: movable.source, to: movable.target).rollBack()
-        // These are the files that it has had open.
+        // The files are those that the process has open.
         try container.checkPlace()
         #expect(try storeError { try there.checkPlace() }?.code == .moved)
         try StoreMover(from: movable.source, to: movable.target).run()
         try StoreMover(from: movable.target, to: movable.source).run()
-        // The container is back, and the files that were open are not.
+        // The container is back, but not with the files that were open.
         let error = try #require(try storeError { try container.checkPlace() })
         #expect(error.code == .moved)
         #expect(error.message.hasPrefix("another container has come to the place of the one that was opened at "))
@@ -246,7 +247,7 @@ import TidemarkStore
         let movable = try await MovableContainer()
         let store = try RecordStore(container: ContainerDirectory(openingAt: movable.source), scope: .shared)
         let schema = RecordTypeSchema(name: "Later", fields: [])
-        // By another process, with the old files kept and with them gone.
+        // Another process moves it, once keeping the old files and once deleting them.
         for options in [["--keep-source"], ["--finish"]] {
             let moved = try await Tool().run(["store", "move", movable.source.path, movable.target.path] + options)
             #expect(moved.status == 0, "\(moved.errors)")
@@ -257,7 +258,7 @@ import TidemarkStore
         #expect(try MovableContainer.state(of: movable.target) == movable.state)
     }
 
-    @Test func `files taken in after the move are refused`() async throws {
+    @Test func `files that are staged after the move are refused`() async throws {
         let movable = try await MovableContainer()
         let container = try ContainerDirectory(openingAt: movable.source)
         try StoreMover(from: movable.source, to: movable.target).run()
@@ -291,7 +292,7 @@ import TidemarkStore
         #expect(seen.withLock { $0 } == ["named"])
     }
 
-    @Test func `a store in use makes a move wait, and then say so`() async throws {
+    @Test func `a move waits for a store in use, and then reports it`() async throws {
         let movable = try await MovableContainer()
         let before = try MovableContainer.listing(movable.source)
         for name in ["private.sqlite-lock", "shared.sqlite-lock", "staging/lock"] {

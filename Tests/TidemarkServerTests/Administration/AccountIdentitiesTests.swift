@@ -5,7 +5,8 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
-/// Goal: whoever runs a cloud parts an account from an identity provider, and is told what is left. Method: the tool, and the credentials before and after.
+/// Goal: an operator disconnects an account from an identity provider, and learns which ways to sign in are left. Method: the
+/// tool, and the credentials before and after.
 @Suite(.timeLimit(.minutes(30))) struct AccountIdentitiesTests {
     private let scratch: Scratch
     private let tool: Tool
@@ -32,8 +33,7 @@ import TidemarkIdentity
 
     private func left() async throws -> [String] { try await credentials.identities(of: anna.id).map(\.label) }
 
-    @Test func `identities are listed and disconnected, and the last one only by who has been told that it is the last`()
-        async throws
+    @Test func `identities are listed and disconnected, and the last one only after a warning that it is the last`() async throws
     {
         let lines = try await run("--json").output.split(separator: "\n")
         try #require(lines.count == 2)
@@ -65,7 +65,8 @@ import TidemarkIdentity
         #expect(entries.first?.before == "anna-2@example.net at https://id.example.org")
     }
 
-    @Test func `beside a password the last identity goes without a question, and the password is named`() async throws {
+    @Test
+    func `an account with a password loses its last identity without a question, and the tool names the password`() async throws {
         try await credentials.setPassword("correct horse", of: anna.id)
         for identity in try await credentials.identities(of: anna.id) {
             #expect(

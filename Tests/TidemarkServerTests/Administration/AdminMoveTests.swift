@@ -6,22 +6,23 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
-/// Goal: a cloud goes from a directory into a database and back, and devices notice nothing; whatever ends a move, it goes on. Method: the
-/// built tool and server as processes, machines that sync before and after, a move that is killed again and again, places that are wrong.
+/// Goal: a cloud moves from a directory into a database and back without the devices noticing; a move that was stopped can be
+/// continued. Method: the built tool and server as processes, machines that sync before and after, a move that is killed again
+/// and again, wrong places.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct AdminMoveTests {
     /// The files of a folder with their contents.
     private func contents(_ folder: URL) throws -> [String: Data] {
         var contents: [String: Data] = [:]
         for path in try FileManager.default.subpathsOfDirectory(atPath: folder.path) {
-            // A log may go into its file meanwhile; what rows there are the digest says.
+            // A log may be checkpointed in the meantime; the digest covers the rows.
             guard !path.contains(".sqlite"), !path.hasSuffix("-lock") else { continue }
             contents[path] = try? Data(contentsOf: folder.appendingPathComponent(path))
         }
         return contents
     }
 
-    @Test func `devices in the middle of a sync go on over a database, and again over a directory`() async throws {
+    @Test func `devices continue a sync over a database, and again over a directory`() async throws {
         let place = try await ServedMachines.started(people: ["anna", "ben"])
         let cloud = place.scratch["cloud"]
         for machine in ["laptop", "phone"] { try await place.signIn(machine, as: "anna") }
@@ -41,13 +42,13 @@ struct AdminMoveTests {
         // An invitation that is accepted only after the move.
         let pending = try await invite("r4")
         try await place.sync("tablet", "phone")
-        // What one device has sent and the other has not fetched, and what waits on the other.
+        // A change that one device has sent and the other has not fetched, and a change that is pending on the other.
         try await place.run("records", "set", place.path("laptop"), "r1", "caption=of the laptop")
         try await place.run("records", "delete", place.path("laptop"), "r2")
         try await place.sync("laptop")
         try await place.run("records", "set", place.path("phone"), "r5", "caption=of the phone")
         await place.stop()
-        // An identity of an identity provider, which signs in to an account.
+        // An identity at an identity provider, which can sign in to an account.
         let key = IdentityKey(issuer: "https://id.example.org", subject: "anna-1")
         let account = try #require(try await EmbeddedCloud(at: cloud).account("anna@example.org")).id
         #expect(try await CredentialStore(at: cloud).connect(key, label: "Anna ä", to: account) == .connected)
@@ -62,7 +63,7 @@ struct AdminMoveTests {
         #expect(
             moved["accounts"] as? Int == 2 && moved["assets"] as? Int == 24 && (moved["problems"] as? [String])?.isEmpty == true)
         #expect(try #require(moved["records"] as? Int) >= 120)
-        // Once more, it compares.
+        // The second run compares.
         let again = try await database.move(place.tool, cloud.path, database.address)
         #expect(again.status == 0 && again.output == into.output, "\(again.errors)")
 
@@ -79,7 +80,7 @@ struct AdminMoveTests {
         try await place.sync("tablet", "laptop")
         #expect(try await place.records("tablet", "shared").keys.sorted() == ["r3", "r4"])
         #expect(try await place.records("laptop")["r3"]?["caption"] == "of Ben")
-        // Zones and shares that came in the database have to find a place in a directory.
+        // Zones and shares that were made in the database are moved into a directory.
         try await place.importRecords("tablet", count: 10, pictureEvery: 2)
         try await place.run("share", "create", place.path("tablet"), "r9")
         try await place.sync("tablet")
@@ -103,21 +104,21 @@ struct AdminMoveTests {
         try await place.sync("laptop", "phone", "tablet")
         #expect(try await place.records("phone")["r6"]?["caption"] == "at home again")
         try await place.checkAtRest("laptop", "phone", "tablet")
-        // A new device gets all.
+        // A new device gets all records.
         try await place.signIn("watch", as: "anna")
         try await place.sync("watch")
         #expect(try await place.records("watch") == place.records("laptop"))
         #expect(try place.pictures("watch") == place.pictures("laptop"))
         await place.stop()
 
-        // Both sides are equal again, by another database.
+        // Moving into another database makes both sides equal again.
         let other = try MovedDatabase(in: place.scratch)
         let twice = try await other.move(place.tool, place.scratch["back"].path, other.address)
         let twiceBack = try await other.move(place.tool, other.address, place.scratch["back-2"].path)
         #expect(try twice.json()["digest"] as? String == twiceBack.json()["digest"] as? String && twice.status == 0)
     }
 
-    @Test func `a move that is killed again and again goes on, into a database and back`() async throws {
+    @Test func `a move that is killed again and again is continued, into a database and back`() async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
         try await place.importRecords("laptop", count: 3_000, pictureEvery: 10)
@@ -137,9 +138,9 @@ struct AdminMoveTests {
                     break
                 }
                 kills += 1
-                // A fast machine is killed often enough as well, and a slow one not too often.
+                // The delay adapts, so that the move is killed often enough on a fast machine, and not too often on a slow one.
                 delay = kills < 8 ? delay + .milliseconds(10) : delay * 5 / 4
-                // What is there in part is not served.
+                // A server does not serve a partial cloud.
                 if !isTried, to == database.address, database.hasBegun {
                     isTried = true
                     let served = try await Tool(named: "tidemark-server").run(
@@ -204,7 +205,7 @@ struct AdminMoveTests {
         try await expect(database.address, other.address, 64, "two databases")
         try await expect(cloud, "postgresql://tidemark@127.0.0.1:1/x", 69, "127.0.0.1:1")
         try await expect(cloud, "postgresql://a:secret@b/c", 64, "contains a password")
-        // Somebody else's cloud.
+        // A database with a different cloud.
         let made = try await tool.run(["admin", "container", "add", "other"] + database.options)
         #expect(made.status == 0, "\(made.errors)")
         try await expect(cloud, database.address, 73, "holds another cloud")

@@ -3,8 +3,8 @@ import TestServers
 import TestSupport
 import Testing
 
-/// Goal: whoever administers a cloud does so in the same way wherever it is stored. Method: each command once over a directory and once over a
-/// database, by the built tool; what both say is compared, without identifiers and times.
+/// Goal: an operator administers a cloud in the same way wherever it is stored. Method: each command once over a directory and
+/// once over a database, by the built tool; the outputs are compared, without identifiers and times.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct AdminPlacesTests {
     private let scratch: Scratch
@@ -22,14 +22,14 @@ struct AdminPlacesTests {
         ]
     }
 
-    /// A text without what differs from run to run.
+    /// A text without the parts that differ from run to run.
     private func compared(_ text: String) -> String {
         var text = text
         for pattern in [
             #"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22}"#, #"[0-9a-f]{16,}"#,
-            // A time has as many decimals as it needs, and blanks behind it in a column.
+            // A time has a varying number of decimals, with blanks behind it in a column.
             #"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z? *"#,
-            // Tokens, change tags, and times of records in what was before and after a change.
+            // Tokens, change tags, and times of records in the values before and after a change.
             #"cloudkit\.zoneshare/[0-9a-f]+…"#, #"[A-Za-z0-9_-]{40,}"#, #"[A-Za-z0-9_-]{22}"#, #"\d{13,}"#,
             // A directory names the file of a content, a database its digest and its owner.
             #"the content of [^"\n]*? is missing"#,
@@ -63,7 +63,7 @@ struct AdminPlacesTests {
         return try #require(object?[member] as? String, "\(line)")
     }
 
-    /// The files of an exported account, without what differs from run to run; empty where there is no such folder.
+    /// The files of an exported account, without the parts that differ from run to run; empty if there is no such folder.
     private func archive(_ folder: URL) throws -> String {
         guard FileManager.default.fileExists(atPath: folder.path) else { return "" }
         return try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted().map { path in
@@ -74,9 +74,9 @@ struct AdminPlacesTests {
         }.joined(separator: "\n")
     }
 
-    /// Runs all steps over a place, and returns what each command has said.
+    /// Runs all steps over a place, and returns the output of each command.
     ///
-    /// - Parameter name: Names the folders of exports.
+    /// - Parameter name: The name for the folders of exports.
     private func runSteps(over place: AdministeredPlace, _ name: String, password: URL) async throws -> [String] {
         var (said, answers): ([String], [String: String]) = ([], [:])
         for (index, step) in AdminStep.all.enumerated() {
@@ -92,7 +92,7 @@ struct AdminPlacesTests {
             answers[words] = result.output
             var output = result.output
             if words.contains("@export") {
-                // Times have as many decimals as they need.
+                // Times have a varying number of decimals.
                 output = output.replacing(export.path, with: "folder")
                     .replacing(#/"bytes":\d+|[\d.]+ (?:bytes|kB)/#, with: "bytes")
                 output += try archive(export)
@@ -127,7 +127,7 @@ struct AdminPlacesTests {
         for (one, other) in zip(ofDirectory, ofDatabase) { #expect(one == other) }
     }
 
-    @Test func `backing up and restoring a database is left to its own programs, and the refusal names them`() async throws {
+    @Test func `the tool does not back up or restore a database, and names the programs that do`() async throws {
         let place = try places()[1]
         for (words, program) in [
             ("backup \(scratch["backup"].path)", "pg_basebackup"), ("restore \(scratch["cloud"].path)", "PostgreSQL's own means"),
@@ -146,7 +146,7 @@ struct AdminPlacesTests {
         let commandName: String
         let subcommands: [CommandHelp]?
 
-        /// The commands below this one that have no subcommands, each by its words.
+        /// The commands below this one that have no subcommands, each as its words.
         func leaves(behind path: [String] = []) -> [String] {
             // The parser adds the command that shows help.
             (subcommands ?? []).filter { $0.commandName != "help" }.flatMap { command in
@@ -156,7 +156,7 @@ struct AdminPlacesTests {
         }
     }
 
-    @Test func `each command of the tool is among those that are run over both places, and succeeds there`() async throws {
+    @Test func `each command of the tool is run over both places, and succeeds there`() async throws {
         let help = try await tool.run(["admin", "--experimental-dump-help"])
         try #require(help.status == 0, "\(help.errors)")
         let dump = try JSONDecoder().decode(CommandHelp.Dump.self, from: Data(help.output.utf8))
@@ -172,7 +172,7 @@ struct AdminPlacesTests {
         }
     }
 
-    @Test func `a cloud can be named by the environment or a file, and by the command line before both`() async throws {
+    @Test func `a cloud can be named by the environment or a file, and the command line overrides both`() async throws {
         let places = try places().map(\.options)
         for place in places {
             let made = try await run("container add \(place[0] == "--data" ? "of-data" : "of-database")", place, input: nil)
@@ -194,7 +194,7 @@ struct AdminPlacesTests {
         #expect(wrong.status == 64 && wrong.errors.contains("TIDEMARK_S3_STYLE is wrong"), "\(wrong.errors)")
     }
 
-    @Test func `a place that can't be used is named with what helps`() async throws {
+    @Test func `a place that can't be used is named with the remedy`() async throws {
         let address = try places()[1].options[1]
         let wrong: [([String], Int32, String)] = [
             ([], 64, "say which cloud"),
@@ -211,7 +211,7 @@ struct AdminPlacesTests {
             #expect(!result.errors.contains("secret") && !result.errors.contains("Fatal"))
         }
     }
-    @Test func `an address with a password is refused by each option that takes one, and not repeated`() async throws {
+    @Test func `each option that takes an address refuses one with a password, and does not print it`() async throws {
         let places = try places()
         let (cloud, database) = (places[0].options[1], places[1].options)
         let (address, assets) = (database[1], ["--assets", database[3]])
@@ -240,7 +240,7 @@ struct AdminPlacesTests {
             try await expectRefusal(["admin", "move", "--from", cloud, "--to", wrong] + assets)
             try await expectRefusal(["admin", "move", "--from", wrong, "--to", scratch["new"].path] + assets)
         }
-        // Nothing is made, and the cloud that was to be moved is as it was.
+        // No cloud is made, and the cloud that was to be moved is as it was.
         #expect(!FileManager.default.fileExists(atPath: scratch["new"].path))
         #expect(try await run("container list", database, input: nil).status == 66)
         #expect(try await run("container list", places[0].options, input: nil).output == "journal\n")

@@ -2,26 +2,26 @@
 enum AdminStep: Sendable {
     /// A command and the status that it exits with.
     ///
-    /// In its words a tilde stands for a space. `@export` is a path where nothing is yet, `@public-key` and `@schema` are files. Other
-    /// words that begin with `@` stand for what the last answer to a command has: see ``identifiers``.
+    /// In its words a tilde stands for a space. `@export` is a path that does not exist yet, `@public-key` and `@schema` are
+    /// files. Other words that begin with `@` stand for a value of the last answer to a command: see ``identifiers``.
     case command(String, Int32 = 0)
-    /// A change that no command makes.
+    /// A change without a command.
     case change(AdminChange)
 
-    /// The command, where it is one that succeeds.
+    /// The command, if it succeeds.
     var succeedingCommand: String? {
         if case .command(let words, 0) = self { words } else { nil }
     }
 
-    /// The commands whose answers have identifiers, and the members of the first line that have them.
+    /// The commands whose answers have identifiers, and the member of the first line that has the identifier.
     static let identifiers: [String: (command: String, member: String)] = [
         "@token": ("token list --json", "id"), "@key": ("key list --json", "id"), "@session": ("session list --json", "id"),
         "@identity": ("account identities anna@example.org --json", "id"),
         "@share": ("links list \(zone) --json", "share"), "@link": ("links list \(zone) --json", "link"),
     ]
 
-    /// The commands that don't do the same on both kinds of places, each with a test of its own: a database is backed up and restored by its own
-    /// programs, and a move goes from one kind to the other.
+    /// The commands that don't do the same on both kinds of places; each has a test of its own. A database is backed up and
+    /// restored by its own programs, and a move goes from one kind to the other.
     static let ofOnePlace: Set = ["backup", "restore", "move"]
 
     /// All steps, in their order.

@@ -9,7 +9,7 @@ import TidemarkServer
 
 @testable import TidemarkIdentity
 
-/// A place that a cloud is administered in: the options that name it to the tool, and the cloud as a test opens it.
+/// A place where a cloud is stored and administered: the options that name it to the tool, and the cloud as a test opens it.
 enum AdministeredPlace: Sendable {
     case directory(URL)
     /// A database, and the directory with the contents of assets.
@@ -31,7 +31,7 @@ enum AdministeredPlace: Sendable {
         }
     }
 
-    /// Opens the cloud, which is there, and closes it.
+    /// Opens the cloud of the place, and closes it.
     private func withCloud(_ body: (EmbeddedCloud, CredentialStore) async throws -> Void) async throws {
         switch self {
         case .directory(let directory):
@@ -51,7 +51,7 @@ enum AdministeredPlace: Sendable {
     }
 }
 
-/// A change that servers and people make, and no command. All are of anna@example.org and of the container `journal`.
+/// A change that servers and people make, and no command makes. All concern anna@example.org and the container `journal`.
 enum AdminChange: Sendable {
     /// The account gets a second factor with two recovery codes.
     case secondFactor
@@ -73,7 +73,7 @@ extension AdministeredPlace {
     private static let container = "journal"
     private static let zone = CloudZoneID("Trips")
     private static let picture = Picture.png(1)
-    /// The end of the path of a lost content.
+    /// A suffix of the path of a lost content.
     private static let lost = "-lost"
 
     /// Makes a change.
@@ -117,7 +117,7 @@ extension AdministeredPlace {
         ).session.id
     }
 
-    /// A refused record, an hour ago. The width of a column depends on the decimals of a time: this one has six.
+    /// A refused record, an hour ago. Its time has six decimals, because the width of a column depends on them.
     private static func refusal(of account: String, at session: String) -> SyncFailure {
         let second: Int64 = 1_000_000
         var failure = SyncFailure(
@@ -150,7 +150,7 @@ extension AdministeredPlace {
         _ = try await database.makeLink(to: share.id, for: participant.id)
     }
 
-    /// The path of the content of the picture, be it lost or not.
+    /// The path of the content of the picture, lost or not.
     private func content() throws -> String {
         let digest = AssetDigest.asset(of: Self.picture).digest
         let paths = try FileManager.default.subpathsOfDirectory(atPath: root.path).filter { path in

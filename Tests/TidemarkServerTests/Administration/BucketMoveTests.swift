@@ -3,22 +3,22 @@ import TestServers
 import TestSupport
 import Testing
 
-/// Goal: a cloud goes from a directory into PostgreSQL and a bucket and back, with all contents of its assets. Method: the built tool and
-/// server as processes, and a bucket in memory, which stops answering in the middle, and loses contents.
+/// Goal: a cloud moves from a directory into PostgreSQL and a bucket and back, with all contents of its assets. Method: the built
+/// tool and server as processes, and a bucket in memory, which stops answering in the middle, and loses contents.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct BucketMoveTests {
     private let bucket = try! StubBucket()
-    /// Between a move's prefix and the name of a content.
+    /// The part of a key between the move's prefix and the name of a content.
     private static let folder = "/iCloud.org.example.journal/development/"
 
-    /// The requests for contents by a method. Before it begins, a move stores and reads an object of its own.
+    /// The requests for contents with a method. Before it begins, a move stores and reads an object of its own.
     private func requests(_ method: String) -> [String] {
         bucket.arrivals.filter { $0.method == method && $0.path.contains(Self.folder) }.map(\.path)
     }
 
     private var contents: [String] { bucket.keys.filter { $0.hasPrefix("moved\(Self.folder)") } }
 
-    /// A cloud with records, of which some have contents, and a machine that is equal to it.
+    /// A cloud with records, some of them with contents, and a machine with the same records.
     private func served(records: Int, pictureEvery each: Int) async throws -> ServedMachines {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
@@ -37,11 +37,11 @@ struct BucketMoveTests {
             "--asset", "image")
     }
 
-    @Test func `a cloud goes into a database and a bucket, is served there, and comes back with all contents`() async throws {
+    @Test func `a cloud moves into a database and a bucket, is served there, and moves back with all contents`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 40, pictureEvery: 4)
         try await place.signIn("phone", as: "anna")
-        // One that is read in pieces, and stored in parts.
+        // A large content, which is read in pieces and stored in parts.
         try await importContent(Picture.png(1_000) + AssetStorageContract.content(9_000_000, 1), as: "large", place)
         try await place.sync("laptop")
         await place.stop()
@@ -64,7 +64,7 @@ struct BucketMoveTests {
         let fetched = try place.pictures("phone")
         #expect(fetched.count == 11)
         #expect(try fetched == place.pictures("laptop"))
-        // One that has come over the bucket.
+        // A content that is uploaded while the cloud is in the bucket.
         try await importContent(Picture.png(1_001), as: "late", place)
         try await place.sync("laptop")
         #expect(contents.count == 12)
@@ -92,7 +92,7 @@ struct BucketMoveTests {
         #expect(bucket.problems == [])
     }
 
-    @Test func `a move that is killed among the contents of a bucket goes on, in both directions`() async throws {
+    @Test func `a move that is killed while it copies contents of a bucket is continued, in both directions`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 60, pictureEvery: 3)
         await place.stop()
@@ -100,7 +100,8 @@ struct BucketMoveTests {
         let database = try MovedDatabase(over: bucket, prefix: "moved")
         var digests: Set<String> = []
         for (method, from, to) in [("PUT", cloud, database.address), ("GET", database.address, back)] {
-            // Contents go in the order of their digests, some at once. Those of the greater half are answered after the kill.
+            // Contents are sent in the order of their digests, several at once. Those of the greater half are answered after the
+            // kill.
             let isHeld: @Sendable (String) -> Bool = { path in path.split(separator: "/").last.map { $0 >= "8" } ?? false }
             bucket.fail(.silence(90), times: 20) { request in
                 request.method == method && request.path.contains(Self.folder) && isHeld(request.path)
@@ -117,14 +118,14 @@ struct BucketMoveTests {
             digests.insert(try #require(report["digest"] as? String))
         }
         #expect(digests.count == 1)
-        // What had arrived when the move was killed is not sent once more.
+        // Contents that had arrived when the move was killed are not sent again.
         let sent = requests("PUT")
         #expect(Set(sent).count == 20 && sent.count == 20, "\(sent)")
         #expect(try await place.tool.run(["admin", "verify", "--data", back]).status == 0)
         #expect(bucket.problems == [])
     }
 
-    @Test func `a bucket that refuses the keys ends a move, which goes on when it takes them`() async throws {
+    @Test func `a bucket that refuses the keys ends a move, which is continued once it accepts them`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 12, pictureEvery: 3)
         await place.stop()
@@ -140,7 +141,7 @@ struct BucketMoveTests {
         #expect(rest.status == 0 && contents.count == 4, "\(rest.errors)")
     }
 
-    @Test func `contents that are missing in a bucket are named, and the rest comes back`() async throws {
+    @Test func `missing contents of a bucket are named, and the others are moved back`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()
@@ -156,9 +157,7 @@ struct BucketMoveTests {
         #expect(verified.status == 1 && verified.output.contains("1 problem"), "\(verified.output)")
     }
 
-    @Test func `contents that are damaged in a bucket are named by a move, a verification and the export of an account`()
-        async throws
-    {
+    @Test func `a move, a verification and an account's export name damaged contents of a bucket`() async throws {
         defer { bucket.end() }
         let place = try await served(records: 20, pictureEvery: 5)
         await place.stop()

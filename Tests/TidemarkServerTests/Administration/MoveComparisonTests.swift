@@ -7,8 +7,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: a move that has not copied what there is says so, and leaves no cloud in its target. Method: a move within this process, of which one
-/// side is changed by SQL, past it: while it runs, or between two parts, the first of which ends at a table that has gone.
+/// Goal: a move that has not copied everything says so, and leaves no cloud in its target. Method: a move in this process. SQL
+/// changes one side of it: while it runs, or between two parts, the first of which ends at a table that is missing.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct MoveComparisonTests {
     private static let container = "iCloud.org.example.journal/development"
@@ -18,9 +18,9 @@ struct MoveComparisonTests {
         let isIntoDatabase: Bool
         let database: MovedDatabase
         let tool: Tool
-        /// The cloud's directory, or that which it comes to.
+        /// The cloud's directory, as the source or the target.
         let directory: URL
-        /// The directory's rows, while a move goes on.
+        /// The file of the directory's rows during a move.
         var records: URL {
             let folder =
                 isIntoDatabase
@@ -36,8 +36,8 @@ struct MoveComparisonTests {
         /// Runs the move.
         ///
         /// - Parameters:
-        ///   - step: How a step's name begins.
-        ///   - action: Is done once, when the move first tells of such a step.
+        ///   - step: The beginning of a step's name.
+        ///   - action: Run once, when the move first reports such a step.
         @discardableResult
         func run(
             at step: String? = nil, _ action: @escaping @Sendable () throws -> Void = {}
@@ -71,7 +71,7 @@ struct MoveComparisonTests {
 
         /// Changes rows of a container.
         ///
-        /// - Parameter sql: With `$` before the names of tables, for what PostgreSQL's begin with.
+        /// - Parameter sql: Has `$` before the names of tables, for the prefix that they have in PostgreSQL.
         private func change(database isDatabase: Bool, _ sql: String) throws {
             if isDatabase {
                 try PostgresServer.shared().sql(sql.replacing("$", with: "tidemark_"), in: database.name)
@@ -83,7 +83,7 @@ struct MoveComparisonTests {
         func changeSource(_ sql: String) throws { try change(database: !isIntoDatabase, sql) }
         func changeTarget(_ sql: String) throws { try change(database: isIntoDatabase, sql) }
 
-        /// Changes accounts of the source, past the commands of an administrator.
+        /// Changes accounts of the source, not by an administrator's command.
         func changeAccounts(_ sql: String) throws {
             if isIntoDatabase {
                 try DatabaseQueue.execute(directory.appendingPathComponent("accounts.sqlite"), sql)
@@ -92,7 +92,7 @@ struct MoveComparisonTests {
             }
         }
 
-        /// Runs the move, which is to fail.
+        /// Runs the move, which must fail.
         func expectFailure(
             _ code: ServerError.Code, _ reason: String, at step: String? = nil,
             _ action: @escaping @Sendable () throws -> Void = {}
@@ -102,7 +102,7 @@ struct MoveComparisonTests {
             try await expectNoCloud()
         }
 
-        /// There is no cloud in the target that could be used.
+        /// Checks that the target has no usable cloud.
         func expectNoCloud() async throws {
             if !isIntoDatabase {
                 #expect(!FileManager.default.fileExists(atPath: directory.path))
@@ -134,7 +134,7 @@ struct MoveComparisonTests {
         }
     }
 
-    /// Runs a body with a move into a database, and with one out of a database.
+    /// Runs a body with a move into a database, and with a move out of a database.
     private func withTrials(_ body: (Trial) async throws -> Void) async throws {
         let place = try await ServedMachines.started(people: ["anna"])
         try await place.signIn("laptop", as: "anna")
@@ -155,7 +155,7 @@ struct MoveComparisonTests {
 
     private static let differs = "the records of \(container) that have arrived in "
 
-    @Test func `rows that change in the target after they have arrived are told, until they are what they were`() async throws {
+    @Test func `a move reports rows that changed in the target, until they are as they were sent`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
             try trial.changeTarget("UPDATE $records SET modified = modified + 1")
@@ -170,8 +170,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a row that the target has lost before it is compared is told, with what there is and what was sent`() async throws
-    {
+    @Test func `a move reports a row that the target has lost, with the counts that were sent and found`() async throws {
         try await withTrials { trial in
             let lost = "(11 and 12 rows); empty the target and begin again"
             try await trial.expectFailure(.different, lost, at: "comparing ") {
@@ -181,7 +180,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a container that is another one in the target is told`() async throws {
+    @Test func `a move reports a container that differs in the target`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.different, "the containers or secrets that have arrived in ", at: "comparing ") {
                 try trial.changeTarget(
@@ -192,7 +191,7 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a source that changes after the first part of a move is told, and the target is to be emptied`() async throws {
+    @Test func `a move reports a source that changes after its first part, and says to empty the target`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
             try await trial.administer("account", "add", "eva@example.org", "--no-password")
@@ -203,17 +202,17 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `a source that changes while it is moved is told, and the target is to be emptied`() async throws {
+    @Test func `a move reports a source that changes meanwhile, and says to empty the target`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.busy, "has changed meanwhile; empty ", at: "comparing ") {
                 try trial.changeSource("UPDATE $owners SET change = change + 1")
             }
-            // The target is not what the source is now.
+            // The target differs from the current source.
             try await trial.expectFailure(.busy, "has changed since the move began")
         }
     }
 
-    @Test func `an account that changes in the source while a move compares is told`() async throws {
+    @Test func `a move reports an account that changes in the source during the comparison`() async throws {
         try await withTrials { trial in
             try await trial.expectFailure(.busy, "has changed meanwhile; empty ", at: "comparing ") {
                 try trial.changeAccounts("UPDATE accounts SET quota = quota + 1")
@@ -221,20 +220,20 @@ struct MoveComparisonTests {
         }
     }
 
-    @Test func `an account that changes in the source after the first part of a move is told`() async throws {
+    @Test func `a move reports an account that changes in the source after its first part`() async throws {
         try await withTrials { trial in
             try await trial.runFirstPart()
-            // It was moved by then, and there are as many as before.
+            // By then the account was moved, and the number of accounts stays the same.
             try await trial.administer("account", "set", "anna@example.org", "--quota", "500MB")
             try await trial.expectFailure(.busy, "has changed since the move began; empty ")
         }
     }
 
-    @Test func `an API token that is revoked in the source after the first part of a move is told`() async throws {
+    @Test func `a move reports an API token that is revoked in the source after its first part`() async throws {
         try await withTrials { trial in
             let token = try await trial.addToken()
             try await trial.runFirstPart()
-            // Otherwise it would open the cloud again.
+            // The revocation must count, or the moved token would still give access to the cloud.
             try await trial.administer("token", "revoke", token)
             try await trial.expectFailure(.busy, "has changed since the move began; empty ")
         }

@@ -7,8 +7,8 @@ import TidemarkPostgres
 
 @testable import TidemarkServer
 
-/// Goal: a move forgets no table and no column of a cloud. Method: the tables of a cloud that was served from a directory and from a
-/// database are compared with those that are moved. What is not moved as a column is named here, with the reason.
+/// Goal: a move copies every table and column of a cloud. Method: the tables of a cloud that was served from a directory and from
+/// a database are compared with those that are moved. A column that is not moved is named here, with the reason.
 @Suite(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"), .timeLimit(.minutes(30)))
 struct MovedColumnsTests {
     /// Columns, or whole tables, of the files of a directory.
@@ -65,7 +65,7 @@ struct MovedColumnsTests {
 
     private static let ofCloud = [MovedTable.ofAccounts] + MovedTable.ofCredentials + MovedTable.ofSubscriptions
 
-    /// Compares columns, which are named `table.column`.
+    /// Compares columns, given as `table.column`.
     private func check(_ found: Set<String>, moved: Set<String>, left: [String: String], in place: String) {
         func table(_ column: String) -> String { String(column[..<(column.lastIndex(of: ".") ?? column.endIndex)]) }
         let tables = Set(found.map(table))
@@ -102,7 +102,7 @@ struct MovedColumnsTests {
         var moved: Set<String> = []
         func add(_ table: MovedTable, in container: MovedContainer?) {
             let file = URL(fileURLWithPath: SQLiteMoveSide.file(of: table, in: container)).lastPathComponent
-            // The number that each row has is no column.
+            // The row number of a table is not a column.
             for column in table.columns where column.sqlite != "rowid" {
                 moved.insert("\(file) \(table.name).\(column.sqlite)")
             }
@@ -124,7 +124,7 @@ struct MovedColumnsTests {
             }
             found.formUnion(columns.map { "\(file.lastPathComponent) \($0)" })
             guard file.lastPathComponent == "records.sqlite" else { continue }
-            // Of these, what goes are rows of certain names.
+            // Of these tables only rows of certain names are moved.
             let documents = try await queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM documents ORDER BY name")
             }
             let counters = try await queue.read { db in try String.fetchAll(db, sql: "SELECT name FROM counters ORDER BY name") }
@@ -144,7 +144,7 @@ struct MovedColumnsTests {
         var found: Set<String> = []
         for row in rows {
             let (table, column): (String, String) = (try row.value(0), try row.value(1))
-            // Each table of containers has the container's number, which the database gives.
+            // Each table of containers has the container's number, which the database assigns.
             if column == "container", table.hasPrefix("tidemark_") { continue }
             found.insert("\(table).\(column)")
         }

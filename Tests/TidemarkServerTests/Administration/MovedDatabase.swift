@@ -2,10 +2,10 @@ import Foundation
 import TestServers
 import TestSupport
 
-/// A database of PostgreSQL that a cloud is moved into and out of, with a place for the contents of its assets.
+/// A PostgreSQL database into and out of which a cloud is moved, with a place for the contents of its assets.
 struct MovedDatabase: Sendable {
     let name, address: String
-    /// Where the contents are: a directory, or a bucket, as `--assets` has it.
+    /// The place of the contents: a directory, or a bucket, as `--assets` takes it.
     let assets: String
     private let endpoint: String?
 
@@ -32,7 +32,7 @@ struct MovedDatabase: Sendable {
 
     private var assetOptions: [String] { ["--assets", assets] + (endpoint.map { ["--s3-endpoint", $0] } ?? []) }
 
-    /// What tells servers and commands where the cloud is.
+    /// The options by which servers and commands find the cloud.
     var options: [String] { ["--database", address] + assetOptions }
 
     /// The keys of the bucket.
@@ -54,7 +54,7 @@ struct MovedDatabase: Sendable {
         try tool.start(words(from, to), environment: environment)
     }
 
-    /// Waits for the end of the connections of servers and commands, some moments after they were killed.
+    /// Waits for the end of the connections of killed servers and commands.
     func eventuallyUnused() throws {
         try PostgresServer.shared().sql(
             """
@@ -67,7 +67,7 @@ struct MovedDatabase: Sendable {
             """)
     }
 
-    /// Whether a part of a cloud is in the database.
+    /// Whether the database has part of a cloud.
     var hasBegun: Bool {
         do {
             try PostgresServer.shared().sql("SELECT 1 / count(*) FROM tidemark_moves WHERE NOT is_done", in: name)

@@ -4,8 +4,8 @@ import Testing
 import TidemarkCloud
 import TidemarkIdentity
 
-/// Goal: whoever runs a server learns by a command what devices were refused, while it runs. Method: the tool as devices and as the operator,
-/// and a server of the test's own.
+/// Goal: an operator lists by a command the requests of devices that a running server has refused. Method: the tool as devices
+/// and as the operator, and a server of the test's own.
 @Suite(.timeLimit(.minutes(30))) struct SyncErrorCommandTests {
     private let scratch: Scratch
     private let served: ServedCloudSubject
@@ -26,7 +26,7 @@ import TidemarkIdentity
         return result
     }
 
-    /// Makes a device that has a record, and signs it in.
+    /// Makes a device with a record, and signs it in.
     private func device(_ name: String, _ record: String) async throws {
         let records = try scratch.write(record + "\n", to: "\(name).jsonl")
         try await run("import", records.path, "--into", path(name), "--type", "Destination", "--id", "id", "--plain-ids")
@@ -46,7 +46,7 @@ import TidemarkIdentity
         let count: Int
     }
 
-    /// The errors that a command has, once a wanted one is among them: a server writes them within a second.
+    /// The errors that the command lists, once a wanted one is among them: a server writes them within a second.
     private func errors(_ options: String..., until isWanted: (Line) -> Bool = { _ in true }) async throws -> [Line] {
         var lines: [Line] = []
         for _ in 0..<600 {
@@ -60,7 +60,7 @@ import TidemarkIdentity
         return lines
     }
 
-    /// The errors that a command has now.
+    /// The errors that the command lists now.
     private func errorsNow(_ options: String...) async throws -> [Line] {
         let command = ["admin", "sync-errors", "--data", served.fixture.directory.path, "--json"] + options
         return try await tool.run(command).output.split(separator: "\n").map {
@@ -79,7 +79,7 @@ import TidemarkIdentity
         let refused = try #require(first.first { $0.record == "oslo" })
         #expect(refused.account == "anna@example.org" && refused.recordType == "Destination" && refused.code == "BAD_REQUEST")
         #expect(refused.reason.contains("Invalid value for 'visits'") && refused.environment == "development")
-        // The table has the same.
+        // The table has the same errors.
         let table = try await run("admin", "sync-errors", "--account", "anna@example.org", "--data", data).output
         #expect(table.contains("Destination:oslo") && table.contains("Invalid value for 'visits'"))
         #expect(table.contains(/container +environment +account +device +record/))
@@ -100,10 +100,10 @@ import TidemarkIdentity
         try await run("sync", path("laptop"), status: 69)
         let ended = try await errors("--account", "anna@example.org") { $0.code == "AUTHENTICATION_FAILED" }
         #expect(ended.contains { $0.code == "AUTHENTICATION_FAILED" && $0.reason == SessionFailure.revoked.reason })
-        // Signing in anew ends the session that has ended, and that is no error.
+        // Signing in again ends a session that has ended already, which is no error.
         try await signIn("laptop")
         try await run("sync", path("laptop"))
-        // Once what is refused later is written, so is what was refused before.
+        // Once a later refusal is written, all earlier ones are, too.
         try await device("tablet", #"{"id":"bergen","visits":"few"}"#)
         try await run("sync", path("tablet"), status: 75)
         let all = try await errors { $0.record == "bergen" }

@@ -10,7 +10,7 @@ import TidemarkModel
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: the console is the same over a directory and over PostgreSQL. Method: one flow through forms and pages, over each.
+/// Goal: the console works alike over a directory and over PostgreSQL. Method: one flow through forms and pages, over each.
 @Suite(.timeLimit(.minutes(30))) struct ConsoleStorageTests {
     private static let container = "iCloud.org.example.journal"
 

@@ -3,8 +3,8 @@ import Testing
 
 @testable import TidemarkServer
 
-/// Goal: a form has the values that a browser has put in, whichever way it posts them, and what is no form has none. Method: bodies as browsers make them,
-/// and broken ones.
+/// Goal: a form has the values that a browser sends, in any encoding of forms, and a malformed body has none. Method: bodies as
+/// browsers make them, and broken ones.
 @Suite(.timeLimit(.minutes(30))) struct PostedFormTests {
     private static let type = "multipart/form-data; boundary=----WebKitFormBoundaryAbC123"
 
@@ -17,7 +17,7 @@ import Testing
         return body + (isEnded ? Array("------WebKitFormBoundaryAbC123--\r\n".utf8) : [])
     }
 
-    @Test func `values and files stand under their names`() {
+    @Test func `a form's values and files are found by their names`() {
         let picture: [UInt8] = [0x0d, 0x0a, 0x2d, 0x2d, 0x00, 0xff, 0x0d, 0x0a]
         let body = parts([
             (#"name="is.title""#, Array("Oslo & <b>\r\nä".utf8)), (#"name="empty""#, []),
@@ -30,7 +30,7 @@ import Testing
         #expect(form.files == ["file.photo": Data(picture), "none": Data()])
     }
 
-    @Test func `what most forms send is read as before`() {
+    @Test func `a URL-encoded form is read as well`() {
         let body = Array("is.title=Oslo+%26+Bergen&empty=&is.title=again".utf8)
         for type in [nil, "application/x-www-form-urlencoded", "text/plain"] {
             let form = PostedForm(body, contentType: type, most: 100)
@@ -38,12 +38,12 @@ import Testing
         }
     }
 
-    @Test func `what is broken has no values, and no more parts are read than may be`() {
+    @Test func `a malformed form has no values, and the number of parts is limited`() {
         let whole = parts([(#"name="a""#, Array("1".utf8)), (#"name="b""#, Array("2".utf8))])
         #expect(PostedForm(whole, contentType: Self.type, most: 1).values == ["a": "1"])
         #expect(PostedForm(whole, contentType: "multipart/form-data", most: 100).values.isEmpty)
         #expect(PostedForm(whole, contentType: "multipart/form-data; boundary=other", most: 100).values.isEmpty)
-        // A part without an end is none.
+        // A part without an end does not count.
         let cut = parts([(#"name="a""#, Array("1".utf8)), (#"name="b""#, Array("2".utf8))], isEnded: false)
         #expect(PostedForm(cut, contentType: Self.type, most: 100).values == ["a": "1"])
         for length in 0..<whole.count { _ = PostedForm(Array(whole.prefix(length)), contentType: Self.type, most: 100) }

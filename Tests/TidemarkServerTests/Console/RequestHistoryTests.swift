@@ -4,7 +4,7 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: the console's figures are those of the last hour, day and week. Method: a clock that is set by hand.
+/// Goal: the console's figures are those of the last hour, day and week. Method: a clock that the test sets.
 @Suite(.timeLimit(.minutes(30))) struct RequestHistoryTests {
     private static let start: Int64 = 1_800_000_000_000_000
 
@@ -15,7 +15,7 @@ import TidemarkModel
             account: "", address: "192.0.2.1")
     }
 
-    @Test func `samples count requests and errors, and forget what is older than their span`() {
+    @Test func `samples count requests and errors, and drop those that are older than their span`() {
         let time = LockedValue(Self.start)
         let history = RequestHistory { time.withLock { $0 } }
         for (offset, status, ms) in [(0, 200, 1), (0, 500, 900), (61, 200, 3), (3_601, 404, 40)] as [(Int64, Int, Double)] {
@@ -34,7 +34,7 @@ import TidemarkModel
         for span in FigureSpan.allCases { #expect(history.history(span).allSatisfy { $0.requests == 0 }, "\(span)") }
     }
 
-    @Test func `the last thousand requests are there, the newest first, of a container or of all`() {
+    @Test func `the last thousand requests are kept, the newest first, of one container or of all`() {
         let history = RequestHistory { Self.start }
         for number in 0..<1_200 { history.record(request(at: Self.start + Int64(number), number % 2 == 0 ? "journal" : "other")) }
         #expect(history.requests(of: nil).map(\.at) == (200..<1_200).reversed().map { Self.start + Int64($0) })

@@ -9,7 +9,8 @@ import TidemarkModel
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: what the console answers comes to a browser as it is, and to no page of others. Method: requests over a connection, as browsers send them.
+/// Goal: an answer of the console reaches a browser unchanged, and pages of other origins can't read it. Method: requests over a
+/// connection, as browsers send them.
 @Suite(.timeLimit(.minutes(30))) struct ServedConsoleTests {
     private func signIn(_ server: StubbedServer, _ password: String = "correct horse") async throws -> StubbedServer.Answer {
         let body = "email=anna%40example.org&password=\(PercentCoding.encoded(password))"
@@ -44,7 +45,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `no page of another origin may read an answer, though every token may be used from there`() async throws {
+    @Test func `a page of another origin can't read an answer, though every token may be used from there`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let cookie = String(try #require(try await signIn(server).headers.first(name: "Set-Cookie")).prefix { $0 != ";" })
@@ -62,7 +63,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a large form is read of who is signed in alone`() async throws {
+    @Test func `a large form is read only from a person who is signed in`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let body = Array(("x=" + String(repeating: "y", count: 100_000)).utf8)
@@ -72,13 +73,13 @@ import TidemarkModel
             }
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             headers.add(name: "Cookie", value: String(cookie.prefix { $0 != ";" }))
-            // It is read, and refused for the token that it lacks.
+            // The form is read, and refused because its token is missing.
             #expect(try await server.send(.POST, "/console/record", headers: headers, body: body).status == 403)
             #expect(try await server.send(.POST, "/console/sign-out", headers: headers, body: body).status == 413)
         }
     }
 
-    @Test func `attempts to sign in are limited, with those of all others`() async throws {
+    @Test func `attempts to sign in at the console count together with all others`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             try await makeOperator(server)
             var statuses: [Int] = []
@@ -90,7 +91,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `passwords and cookies are in no log`() async throws {
+    @Test func `passwords and cookies are not logged`() async throws {
         try await StubbedServer.with { server in
             try await makeOperator(server)
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))

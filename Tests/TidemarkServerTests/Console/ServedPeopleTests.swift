@@ -11,8 +11,8 @@ import TidemarkModel
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: what the pages of people answer comes to a browser as it is, over a directory and over PostgreSQL. Method: requests over a connection, and one
-/// flow over each storage.
+/// Goal: the pages of people reach a browser unchanged, over a directory and over PostgreSQL. Method: requests over a connection,
+/// and one flow over each storage.
 @Suite(.timeLimit(.minutes(30))) struct ServedPeopleTests {
     private static let container = "iCloud.org.example.journal"
     private static let form: HTTPHeaders = ["Content-Type": "application/x-www-form-urlencoded"]
@@ -41,12 +41,12 @@ import TidemarkModel
             #expect(archive.status == 200 && archive.headers.first(name: "Content-Type") == "application/x-tar")
             #expect(archive.body.count % 512 == 0 && String(decoding: archive.body, as: UTF8.self).contains("anna@example.org"))
             #expect(!server.logged.contains("correct horse") && !server.logged.contains(token))
-            // The cookie is none of the protocol's, nor of the console's.
+            // The cookie opens neither the protocol nor the console.
             #expect(try await server.send(.GET, "/console", headers: headers).status == 303)
         }
     }
 
-    @Test func `a container that can't be read is named on an account's page, and in the log with the reason`() async throws {
+    @Test func `an unreadable container is named on an account's page, and in the log with the reason`() async throws {
         try await StubbedServer.with { server in
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             let headers: HTTPHeaders = ["Cookie": String(cookie.prefix { $0 != ";" })]
@@ -65,22 +65,20 @@ import TidemarkModel
             let text = try await page()
             #expect(text.contains("What is shared in iCloud.org.example.other (production) can&#39;t be read now."))
             #expect(text.contains("What you have in iCloud.org.example.other can&#39;t be read now"))
-            // Where the file is, is for the log alone.
+            // Only the log names the file.
             #expect(!text.contains("records.sqlite") && !text.contains(server.directory.path))
             let logged = lines()
             #expect(logged.count == 2, "\(logged)")
             for (part, line) in zip(["shares", "usage"], logged) {
                 #expect(line.contains(" level=error ") && line.contains(" part=\(part)"), "\(line)")
                 #expect(line.contains(" container=iCloud.org.example.other environment=production error=\""), "\(line)")
-                // Whose page it was, it does not say.
+                // The log does not name the account of the page.
                 #expect(!line.contains("anna@example.org"))
             }
         }
     }
 
-    @Test func `a browser that opens the server's address comes to the account, and a program hears that nothing is there`()
-        async throws
-    {
+    @Test func `the server's address leads a browser to the account page, and a program gets 404`() async throws {
         try await StubbedServer.with { server in
             let opened = try await server.send(.GET, "/", headers: ["Accept": "text/html,application/xhtml+xml,*/*;q=0.8"])
             #expect(opened.status == 303 && opened.headers.first(name: "Location") == "/account")
@@ -91,7 +89,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `links that lead nowhere are alike, and their tokens are in no log`() async throws {
+    @Test func `invalid links get the same answer, and their tokens are not logged`() async throws {
         try await StubbedServer.with { server in
             let token = String(repeating: "Z", count: 32)
             var seen: Set<String> = []
@@ -108,7 +106,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts are limited, those in forms among them`() async throws {
+    @Test func `attempts are limited, also those in forms`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             let cookie = try #require(try await signIn(server).headers.first(name: "Set-Cookie"))
             var headers = Self.form

@@ -11,7 +11,7 @@ import TidemarkOpenID
 @testable import TidemarkConsole
 @testable import TidemarkServer
 
-/// Goal: people sign in with an identity provider over connections, to their own pages and for programs, whichever server they come to. Method: a
+/// Goal: people sign in with an identity provider to their own pages and for programs, at any of several servers. Method: a
 /// server and a provider on ports of this machine, and one flow over each storage.
 @Suite(.timeLimit(.minutes(30))) struct ServedProviderTests {
     private static let baseURL = "https://cloud.example.org"
@@ -43,20 +43,20 @@ import TidemarkOpenID
             return reply
         }
 
-        /// Goes to the provider, and back.
+        /// Follows the redirects to the provider and back.
         func comeBack(from address: String) async throws -> StubbedServer.Answer {
             let back = try await host.follow(address).address
             #expect(back.hasPrefix(ProviderHost.redirectURI + "?"))
             return try await send(String(back.dropFirst(ServedProviderTests.baseURL.count)), fromOther: true)
         }
 
-        /// The address that a page goes to by itself.
+        /// The address to which a page refreshes.
         func refresh(_ reply: StubbedServer.Answer) throws -> String {
             let match = try #require(reply.text.firstMatch(of: /http-equiv="refresh" content="0; url=([^"]+)"/), "\(reply.text)")
             return String(match.1).replacing("&amp;", with: "&")
         }
 
-        /// Signs in with a password, and connects the identity that the provider has.
+        /// Signs in with a password, and connects the provider's current identity.
         func connect() async throws {
             _ = try await send("/account/sign-in", form: ["email": "anna@example.org", "password": "correct horse"])
             let token = try field("token", try await send("/account").text)
@@ -101,7 +101,7 @@ import TidemarkOpenID
             #expect(back.status == 303 && back.headers.first(name: "Location") == "/share/a/production/b", "\(back.text)")
             #expect(back.headers["Set-Cookie"].count == 2)
             #expect(try await browser.send("/account").text.contains("anna@example.org"))
-            // Nothing of it is in the log.
+            // No secret is in the log.
             let secrets =
                 host.forms("/token").flatMap { [$0["code"], $0["code_verifier"]] }.compactMap { $0 } + [ProviderHost.clientSecret]
             #expect(secrets.count == 5 && secrets.allSatisfy { !server.logged.contains($0) })
@@ -115,7 +115,7 @@ import TidemarkOpenID
         return String(try #require(answer.json["redirectURL"] as? String).dropFirst(Self.baseURL.count))
     }
 
-    @Test func `who signs in for a program with the provider goes back to it with a token`() async throws {
+    @Test func `a person who signs in for a program with the provider returns to it with a token`() async throws {
         try await with { server, host in
             try await Browser(server, host).connect()
             for (stay, kind) in [("0", Session.Kind.web(staysSignedIn: false)), ("1", .web(staysSignedIn: true))] {
@@ -125,7 +125,7 @@ import TidemarkOpenID
                 let bridge = try await browser.send(
                     "/signin", form: ["form": try browser.field("form", form.text), "with": "provider", "stay": stay])
                 let begun = try await browser.send(try browser.refresh(bridge))
-                // The window that has opened this one still gets its session.
+                // The window that opened this one can still get its session.
                 #expect(begun.headers["Cross-Origin-Opener-Policy"] == ["unsafe-none"])
                 let back = try await browser.comeBack(from: try #require(begun.headers.first(name: "Location")))
                 #expect(back.status == 303 && back.headers.first(name: "Location") == "/signin/provider", "\(back.text)")
@@ -136,7 +136,7 @@ import TidemarkOpenID
                 #expect(done.status == 303 && location.hasPrefix(start))
                 let session = try await server.access.session(String(location.dropFirst(start.count))).get()
                 #expect(session.kind == kind)
-                // The browser is one on which somebody has signed in; it is in no session of pages.
+                // The browser is a known device now, but has no session of pages.
                 #expect(browser.cookies.keys.sorted() == ["__Host-tidemark-device"])
                 #expect(try await browser.send("/signin/provider").status == 400)
                 browser.cookies = kept.mapValues { $0 + "A" }
@@ -147,7 +147,7 @@ import TidemarkOpenID
         }
     }
 
-    @Test func `a popup gets the token, and who was disconnected meanwhile gets none`() async throws {
+    @Test func `a popup gets the token, unless the identity was disconnected meanwhile`() async throws {
         try await with(callback: .popup(origin: "https://journal.example.org"), signsUp: true) { server, host in
             func signIn(_ before: (Browser) async throws -> Void) async throws -> StubbedServer.Answer {
                 let browser = Browser(server, host)
@@ -159,7 +159,7 @@ import TidemarkOpenID
                 try await before(browser)
                 return try await browser.send("/signin/provider", fromOther: true)
             }
-            // The first has no account yet.
+            // The first identity has no account yet.
             let done = try await signIn { _ in }
             #expect(done.status == 200 && done.text.contains("}, \"https://journal.example.org\")"), "\(done.text)")
             let key = IdentityKey(issuer: host.issuer, subject: "anna-1")
@@ -172,7 +172,7 @@ import TidemarkOpenID
         }
     }
 
-    @Test func `answers of the provider are limited by the address they come from`() async throws {
+    @Test func `answers of the provider are limited for each address`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 2
         try await with(limits: limits) { server, host in
@@ -182,13 +182,13 @@ import TidemarkOpenID
                 let begun = try await browser.send("/account/provider")
                 statuses.append(try await browser.comeBack(from: try #require(begun.headers.first(name: "Location"))).status)
             }
-            // Five times as many as to one account.
+            // Five times as many attempts as to one account.
             #expect(statuses == Array(repeating: 403, count: 10) + [429])
             #expect(host.count("/token") == 10)
         }
     }
 
-    /// Connects, begins at one server, and comes back to another one.
+    /// Connects an identity; the sign-in begins at one server, and comes back to another one.
     private func flow(_ cloud: EmbeddedCloud, _ credentials: CredentialStore, _ others: CredentialStore) async throws {
         let host = try ProviderHost(.init("anna-1", email: "anna@example.net"))
         let provider = try OpenIDProvider(

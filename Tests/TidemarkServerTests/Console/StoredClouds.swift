@@ -7,7 +7,7 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Runs a flow over a new cloud, wherever it is stored.
+/// Runs a flow over a new cloud, in each kind of storage.
 enum StoredClouds {
     typealias Flow = (EmbeddedCloud, CredentialStore) async throws -> Void
 

@@ -11,8 +11,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: what devices are refused is kept beside the requests, with its account, in bounds, and read back by whatever process. Method: a
-/// writer whose rests the test ends, and a server over a connection, whose storage is read by another opening.
+/// Goal: requests of devices that are refused are stored with their accounts, without delaying requests, within limits, and any
+/// process can read them. Method: a writer whose pauses the test ends, and a server over a connection, whose storage another
+/// opening reads.
 @Suite(.timeLimit(.minutes(30))) struct SyncFailureTests {
     private static let container = StubbedServer.container
 
@@ -22,7 +23,7 @@ import TidemarkModel
             scope: .private, record: record, code: "BAD_REQUEST", reason: "why")
     }
 
-    /// What a writer has written, a list for each write, and what was logged.
+    /// What a writer has written, as a list for each write, and what was logged.
     private final class Written: Sendable {
         private let writes = LockedValue<[[SyncFailure]]>([])
         private let lines = LockedValue<[String]>([])
@@ -52,7 +53,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a flood is one write after a rest, equal failures are one row, and what has no room is counted`() async throws {
+    @Test func `a flood makes one write after a pause, equal failures share a row, and dropped ones are counted`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for time in 1...50 { writer.record([Self.failure("same", at: Int64(time))]) }
@@ -65,15 +66,15 @@ import TidemarkModel
         #expect(writes[0].count == SyncFailureLimits.ofNobody + SyncFailureLimits.ofAccounts)
         let same = try #require(writes[0].first { $0.record == "same" })
         #expect(same.count == 50 && same.firstAt == 1 && same.at == 50)
-        // 20 of nobody; of accounts 30, and one for the first.
+        // 20 without an account are dropped; of accounts 30, and one more for the first account.
         #expect(written.log.contains("dropped=51"))
-        // It begins again with the next, and rests before each write.
+        // The next failure is written again, after a pause.
         writer.record([Self.failure("later")])
         await writer.finish()
         #expect(written.all.last?.map(\.record) == ["later"])
     }
 
-    @Test func `one account takes no place of others, and a text as large as a request is cut before it waits`() async throws {
+    @Test func `one account takes no room from others, and long texts are truncated before they wait`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         var huge = Self.failure(String(repeating: "ä", count: 1_000_000))
@@ -89,9 +90,7 @@ import TidemarkModel
         #expect(cut.record.utf8.count == 254 && cut.reason.utf8.count == 1_000)
     }
 
-    @Test func `refused sign-ins with many addresses take no place of other requests that wait, nor these of sign-ins`()
-        async throws
-    {
+    @Test func `refused sign-ins and other waiting failures take no room from each other`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         func signIn(_ account: String) -> SyncFailure {
@@ -102,7 +101,7 @@ import TidemarkModel
         }
         writer.record((0..<SyncFailureLimits.ofSignIns + 9).map { signIn("a\($0)") })
         writer.record((0..<SyncFailureLimits.ofNobody).map { Self.failure("n\($0)", of: "") })
-        // Nor do they count among those of accounts.
+        // They don't count among those of accounts either.
         writer.record((0..<SyncFailureLimits.ofAccounts).map { Self.failure("r\($0)", of: "a\($0 % 20)") })
         await writer.finish()
         let rows = try #require(written.all.first)
@@ -112,9 +111,7 @@ import TidemarkModel
         #expect(written.log.contains("dropped=9"))
     }
 
-    @Test func `attempts whose reasons differ in numbers are one row with the newest, and conflicts of a session are one`()
-        async throws
-    {
+    @Test func `failures whose reasons differ only in numbers share a row, and so do conflicts of a session`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for (time, reason) in [(1, "5 bytes"), (3, "7 bytes"), (2, "6 bytes")] {
@@ -135,7 +132,7 @@ import TidemarkModel
         #expect(rows.map(\.reason) == ["7 bytes", "version two"] && rows.last?.zone == "")
     }
 
-    @Test func `what another device was refused, or for another reason, is a row of its own`() async throws {
+    @Test func `a failure of another device, or with another reason, has a row of its own`() async throws {
         let written = Written()
         let writer = written.writer { try await Task.sleep(for: .seconds(600)) }
         for (time, (sender, reason)) in [
@@ -152,7 +149,7 @@ import TidemarkModel
         #expect(Set(rows.map(\.id)).count == 3)
     }
 
-    @Test func `the end of a server does not wait for a storage that does not answer`() async throws {
+    @Test func `a server ends without waiting for a storage that does not answer`() async throws {
         let written = Written()
         written.time.withLock { $0 = .seconds(20) }
         let writer = written.writer {}
@@ -164,7 +161,7 @@ import TidemarkModel
         #expect(written.log.contains("has not answered in time") && written.log.contains("count=1"))
     }
 
-    @Test func `a sweep removes what accounts were refused that are gone`() async throws {
+    @Test func `a sweep removes the failures of deleted accounts`() async throws {
         let scratch = try Scratch()
         let credentials = try CredentialStore(at: scratch.url)
         let now = Timestamp.now()
@@ -179,7 +176,7 @@ import TidemarkModel
         #expect(try await credentials.syncFailures(.init(account: "")).compactMap(\.triedAccount) == ["ben"])
     }
 
-    @Test func `a write that fails is logged, and the next one goes on`() async throws {
+    @Test func `a failing write is logged, and later writes still work`() async throws {
         let written = Written()
         written.fails.withLock { $0 = true }
         let writer = written.writer {}
@@ -209,8 +206,7 @@ import TidemarkModel
         TidemarkServer.Operation("changes.database", .post, "\(prefix)/changes/database") { _ in .json(Array("{}".utf8)) },
     ]
 
-    @Test func `a server writes what it refuses when it ends, logs each part, and names the account of a session that has ended`()
-        async throws
+    @Test func `a server that ends writes its failures, logs each part, and names the account of an ended session`() async throws
     {
         try await StubbedServer.with(operations: Self.operations) { server in
             let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))
@@ -223,12 +219,12 @@ import TidemarkModel
             _ = try await server.access.endSessions(of: anna.id)
             let changes = server.path("changes/database", database: "private")
             #expect(try await server.send(.POST, changes, headers: bearer).status == 401)
-            // The session is not of these: who has its token can name any container.
+            // The session is not in these containers: a client with its token could name any container.
             for container in ["iCloud.org.example.other", "nowhere"] {
                 let path = changes.replacing(Self.container, with: container)
                 #expect(try await server.send(.POST, path, headers: bearer).status == 401)
             }
-            // A device that signs in anew ends the session that has ended.
+            // A device that signs in again ends the session that has ended.
             #expect(try await server.send(.POST, "\(signIn)/end", headers: bearer).status == 401)
             var altered = Array(token)
             altered[20] = altered[20] == "A" ? "B" : "A"
@@ -242,14 +238,14 @@ import TidemarkModel
             #expect(found.count == 6, "\(found)")
             let records = found.filter { $0.operation == "records.modify" }.sorted { $0.record < $1.record }
             #expect(records.map { "\($0.recordType):\($0.record) \($0.zone) \($0.count)" } == ["Trip:p1 Z 2", "Trip:p2 Z 2"])
-            // Which field it was, and the session of the device.
+            // The field, and the session of the device.
             #expect(records.map { "\($0.field) \($0.fieldType)" } == ["note string", " "])
             #expect(records.allSatisfy { $0.sender.count == 32 } && Set(records.map(\.sender)).count == 1)
             #expect(records.allSatisfy { $0.account == anna.id && $0.scope == .private && $0.environment == "development" })
             let sessions = found.filter { $0.operation == "changes.database" && !$0.account.isEmpty }
             #expect(sessions.map(\.sender) == [records.first?.sender])
             #expect(sessions.map(\.account) == [anna.id] && sessions.first?.reason == SessionFailure.revoked.reason)
-            // What was altered leads to nobody, whatever session it names; so does a session elsewhere.
+            // An altered token names no account, whatever session it contains; nor does a session of another container.
             #expect(found.count { $0.operation == "changes.database" && $0.account.isEmpty } == 3)
             let log = server.logged
             let parts = log.split(separator: "\n").filter { $0.contains("message=refused") }
@@ -264,7 +260,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a refused sign-in names the account that was tried and the device, and nothing that was typed`() async throws {
+    @Test func `a refused sign-in names the account and the device, and not the text that was typed`() async throws {
         try await StubbedServer.with(operations: Self.operations) { server in
             let anna = try #require(try await EmbeddedCloud(at: server.directory).account("anna@example.org"))
             let path = "/tidemark/1/\(Self.container)/development/session"

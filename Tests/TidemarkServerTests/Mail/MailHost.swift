@@ -5,12 +5,12 @@ import NIOSSL
 import TestSupport
 import TidemarkModel
 
-/// A mail server that keeps what it is given, on a free port of this machine.
+/// A mail server that keeps all letters, on a free port of this machine.
 final class MailHost: Sendable {
     /// A letter as it came.
     struct Letter: Sendable {
         let sender, recipient: String
-        /// What the client has signed in with; `nil` where it has not.
+        /// The login that the client used; `nil` if it did not log in.
         let login: String?
         let isEncrypted: Bool
         let lines: [String]
@@ -26,9 +26,9 @@ final class MailHost: Sendable {
 
     struct Manners: Sendable {
         var encryption = Encryption.none
-        /// What it asks for, as `user\0password`.
+        /// The required login, as `user\0password`.
         var login: String?
-        /// What it answers to a recipient.
+        /// The answer to a recipient.
         var toRecipient = "250 ok"
     }
 
@@ -65,7 +65,7 @@ final class MailHost: Sendable {
         kept = letters
     }
 
-    /// The letters that came so far, once there are so many.
+    /// The letters so far, once there are so many.
     func letters(_ count: Int) async throws -> [Letter] {
         for _ in 0..<600 where kept.value.count < count { try await Task.sleep(for: .milliseconds(50)) }
         return kept.value
@@ -73,7 +73,7 @@ final class MailHost: Sendable {
 
     deinit { channel.close(promise: nil) }
 
-    /// What is said over one connection.
+    /// The state of one connection.
     private final class Conversation: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
@@ -86,7 +86,7 @@ final class MailHost: Sendable {
         private var (sender, recipient) = ("", "")
         private var login: String?
         private var letter: [String]?
-        /// Whether the next line is what the client signs in with.
+        /// Whether the next line is the client's login.
         private var isAsked = false
 
         init(_ manners: Manners, _ tls: NIOSSLContext?, _ keep: @escaping (Letter) -> Void) {

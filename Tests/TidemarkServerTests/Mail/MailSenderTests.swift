@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import TidemarkMail
 
-/// Goal: letters reach a mail server as they are, over a connection that nobody reads along, and what goes wrong is said. Method: a mail server of
+/// Goal: letters reach a mail server unchanged, over an encrypted connection, and failures are reported. Method: a mail server of
 /// the tests, over real sockets, with and without TLS.
 @Suite(.timeLimit(.minutes(30))) struct MailSenderTests {
     private static let letter = MailMessage(
@@ -28,7 +28,7 @@ import TidemarkMail
         }
     }
 
-    @Test func `a letter arrives with its text, whatever is in it`() async throws {
+    @Test func `a letter arrives with its text, whatever the text contains`() async throws {
         let host = try await MailHost.started()
         try await sender(host).send(Self.letter)
         let letter = try #require(try await host.letters(1).first)
@@ -40,7 +40,7 @@ import TidemarkMail
         #expect(letter.lines.allSatisfy { $0.utf8.count <= 78 })
     }
 
-    @Test func `a server of this machine needs no certificate that anybody has signed`() async throws {
+    @Test func `a mail server of this machine needs no signed certificate`() async throws {
         var manners = MailHost.Manners()
         manners.encryption = .offered
         let host = try await MailHost.started(manners)
@@ -58,7 +58,7 @@ import TidemarkMail
         #expect(try await host.letters(12).count == 12)
     }
 
-    @Test func `user and password go to a server that is trusted, over TLS alone`() async throws {
+    @Test func `the mail sender gives user and password only to a trusted server, over TLS`() async throws {
         let scratch = try Scratch()
         let trusted = try scratch.write(TestCertificate.certificate + "\n", to: "trusted.pem").path
         for (encryption, scheme) in [(MailHost.Encryption.offered, "smtp"), (.first, "smtps")] {
@@ -75,7 +75,7 @@ import TidemarkMail
             #expect(!distrusted.description.contains("secret"))
             #expect(try await host.letters(1).count == 1)
         }
-        // Without TLS nothing is told to it.
+        // Without TLS the sender gives it no password.
         var manners = MailHost.Manners()
         manners.login = "cloud\0secret"
         let open = try await MailHost.started(manners)
@@ -83,7 +83,7 @@ import TidemarkMail
         #expect(try await open.letters(0).isEmpty)
     }
 
-    @Test func `a refusal says whether it is for good`() async throws {
+    @Test func `a refusal says whether it is permanent`() async throws {
         for (answer, isTemporary) in [("550 nobody", false), ("451 later", true)] {
             var manners = MailHost.Manners()
             manners.toRecipient = answer
@@ -101,13 +101,13 @@ import TidemarkMail
         "<anna@example.org>",
         "anna@example.org>", "anna,eve@example.org", "ännä@example.org", String(repeating: "a", count: 250) + "@example.org",
     ])
-    func `what could be another header or recipient is no address`(address: String) async throws {
+    func `an address that could be another header or recipient is refused`(address: String) async throws {
         #expect(!MailMessage.isAddress(address))
         let host = try await MailHost.started()
         #expect(await failure(try sender(host), MailMessage(to: address, subject: "x", text: "x"))?.isTemporary == false)
     }
 
-    @Test func `a subject is one header, whatever is in it`() {
+    @Test func `a subject stays one header, whatever it contains`() {
         let letter = MailMessage(to: "a@example.org", subject: "x\r\nBcc: eve@example.org\u{1F600}", text: "")
         let text = String(decoding: letter.encoded(from: "b@example.org", now: 0), as: UTF8.self)
         #expect(!text.contains("\nBcc:"))
@@ -118,7 +118,7 @@ import TidemarkMail
         "example.org", "http://example.org", "smtp://", "smtp://user:secret@example.org", "smtp://example.org/x",
         "smtps://example.org?x=y",
     ])
-    func `what is no mail server's address is refused`(address: String) {
+    func `an address that is not a mail server's is refused`(address: String) {
         #expect(throws: MailServer.Failure.self) { try MailServer(address, from: "cloud@example.org") }
     }
 }

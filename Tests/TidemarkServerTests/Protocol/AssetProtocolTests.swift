@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: contents go up and come down as clients of CloudKit Web Services send and fetch them, and nobody gets at another's. Method: the real
-/// server, contents of several pieces.
+/// Goal: clients of CloudKit Web Services can upload and download contents, and no client gets another account's. Method: the
+/// real server, contents of several pieces.
 @Suite(.timeLimit(.minutes(30))) struct AssetProtocolTests {
     private static let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) }
 
@@ -31,7 +31,7 @@ import TidemarkModel
         return client
     }
 
-    @Test func `a content comes raw or as the one part of a form, and down again whole or in parts`() async throws {
+    @Test func `a content is uploaded raw or as a form's only part, and downloaded whole or in parts`() async throws {
         let client = try await started()
         let raw = try await client.send(.POST, url: address(client), Self.content)
         let form =
@@ -62,7 +62,7 @@ import TidemarkModel
         #expect(try await client.send(.GET, url: url.replacing("/download/", with: "/download/A")).status == 404)
     }
 
-    @Test func `addresses that were given out end with the session`() async throws {
+    @Test func `download addresses end with the session`() async throws {
         let client = try await started()
         let up = try await client.send(.POST, url: address(client), Array("small".utf8))
         let saved = try await client.modify(
@@ -100,7 +100,7 @@ import TidemarkModel
             "create", record: #"{"recordName":"b","recordType":"Note","fields":{"photo":{"value":\#(read)}}}"#)
         #expect(stolen.text("serverErrorCode") == "BAD_REQUEST")
         #expect(stolen.text("reason")?.contains("bad upload receipt") == true)
-        // With the address that names it anew it goes.
+        // With an address for the new record the save succeeds.
         let given = try await client.post(
             "assets/rereference",
             #"{"zoneID":{"zoneName":"notes"},"assets":[{"recordName":"a","fieldName":"photo"},{"recordName":"z","fieldName":"photo"}]}"#
@@ -112,7 +112,7 @@ import TidemarkModel
         #expect(other.text("serverErrorCode") == nil)
     }
 
-    @Test func `a content that is missing in the cloud is named by no other record, until it was uploaded again`() async throws {
+    @Test func `a record can't name a content that is missing in the cloud, until it is uploaded again`() async throws {
         let client = try await started()
         let bytes = Array("small".utf8)
         let up = try await client.send(.POST, url: address(client), bytes)
@@ -128,14 +128,14 @@ import TidemarkModel
         let refused = try await client.post("assets/rereference", question)
         #expect(refused.list("assets").first?.text("receipt") == nil)
         #expect(refused.list("assets").first?.text("reason")?.contains("is missing in the cloud") == true)
-        // A content that comes again is there for the record that has named it all the time.
+        // A content that is uploaded again is there for the record that named it all the time.
         _ = try await client.send(.POST, url: address(client, record: "b"), bytes)
         #expect(try await client.send(.GET, url: url).bytes == bytes)
         let given = try await client.post("assets/rereference", question)
         #expect(given.list("assets").first?.text("receipt") != nil)
     }
 
-    @Test func `a receipt is good for its account, field and content only`() async throws {
+    @Test func `a receipt is valid only for its account, field and content`() async throws {
         let client = try await started()
         let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
         try await ben.makeZone()
@@ -156,7 +156,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what is too large, cut off or sent to an altered address leaves nothing`() async throws {
+    @Test func `an upload that is too large, cut off or sent to an altered address leaves nothing`() async throws {
         let client = try await started()
         let form = Array("--xyz\r\n\r\nhalf".utf8)
         let cut = try await client.send(
@@ -170,7 +170,7 @@ import TidemarkModel
         #expect(try FileManager.default.contentsOfDirectory(atPath: incoming).isEmpty)
     }
 
-    @Test func `who is put out of a share can't use the addresses any more that they were given`() async throws {
+    @Test func `a removed participant can no longer use the addresses from before`() async throws {
         let client = try await started()
         let up = try await client.send(.POST, url: address(client), Array("shared".utf8))
         try await client.modify(

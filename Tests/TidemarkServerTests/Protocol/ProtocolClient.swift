@@ -9,9 +9,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// A client that speaks CloudKit Web Services and knows nothing of us: JSON in, JSON out.
+/// A client that speaks CloudKit Web Services and shares no code with Tidemark: JSON in, JSON out.
 struct ProtocolClient: Sendable {
-    /// Members of an object that was answered.
+    /// The members of a JSON object in an answer.
     typealias Object = [String: any Sendable]
 
     struct Answer: Sendable {
@@ -43,7 +43,7 @@ struct ProtocolClient: Sendable {
     let token: String?
     var scope = "private"
 
-    /// - Parameter account: `nil` for a program that no account is signed in to.
+    /// - Parameter account: `nil` for a program without an account.
     init(_ subject: ServedCloudSubject, account: String?) async throws {
         self.subject = subject
         guard let id = try await subject.fixture.id(account) else {
@@ -73,7 +73,7 @@ struct ProtocolClient: Sendable {
         return try await send(method, url: base + place, headers: headers, body)
     }
 
-    /// To an address that was given out.
+    /// Sends a request to an address that the server has given out.
     func send(
         _ method: HTTPMethod, url: String, headers: [(String, String)] = [], _ body: [UInt8]? = nil
     ) async throws -> Answer {
@@ -94,7 +94,7 @@ struct ProtocolClient: Sendable {
         try #require(answer.status == 200)
     }
 
-    /// The record that one operation is answered with.
+    /// The record in the answer to one operation.
     @discardableResult
     func modify(_ operation: String, record: String, zone: String = "notes") async throws -> Object {
         let answer = try await post(

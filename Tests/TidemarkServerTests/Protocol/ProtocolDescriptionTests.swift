@@ -6,8 +6,8 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// Goal: programs that are made from the description of the protocol find every operation, and no other. Method: the operations of the real
-/// server, and the paths and methods of `openapi.json`.
+/// Goal: `openapi.json` describes every operation, and no other. Method: the operations of the real server, and the paths and
+/// methods of `openapi.json`.
 @Suite(.timeLimit(.minutes(30))) struct ProtocolDescriptionTests {
     @Test func `openapi.json has the server's operations, each path and method, and no other`() async throws {
         let fixture = try FaultyCloudFixture()
@@ -15,7 +15,7 @@ import TidemarkIdentity
         let server = try CloudServer(
             ServerConfiguration(directory: fixture.directory, port: 0),
             logger: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-        // The console and the pages of people are for browsers, and no protocol.
+        // The console and the pages of people are for browsers, and not part of the protocol.
         let served = server.operations.filter { operation in !["console", "people"].contains { operation.id.hasPrefix($0) } }
             .map { "\($0.method.rawValue) \($0.path)" }
         let description = try #require(

@@ -8,8 +8,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: who subscribes hears of their own, costs no more than is allowed, and takes nothing from others. Method: the protocol against the
-/// real server; what depends on the moment, against the parts themselves.
+/// Goal: a subscriber is notified of its own records, within limits, and takes nothing from others. Method: the protocol against
+/// the real server; what depends on timing, against the parts themselves.
 @Suite(.timeLimit(.minutes(30))) struct PushTests {
     private let tokens = "/database/1/\(FaultyCloudFixture.container)/development/tokens"
 
@@ -73,7 +73,7 @@ import TidemarkModel
         #expect(try await anna.get("subscriptions/list").list("subscriptions").count == 100)
     }
 
-    @Test func `a subscription in the shared database names whose zone it is for`() async throws {
+    @Test func `a subscription in the shared database names the owner of its zone`() async throws {
         let anna = try await client().of("shared")
         let answer = try await subscribe(anna, [subscription()])
         #expect(answer.status == 400 && answer.object.text("reason")?.contains("ownerRecordName") == true)
@@ -81,7 +81,7 @@ import TidemarkModel
         #expect(named.list("subscriptions")[0].text("subscriptionID") == "s")
     }
 
-    @Test func `a device that waits anew ends its older wait, and the notification reaches the newer one`() async throws {
+    @Test func `a device's new wait ends its older one, and gets the notification`() async throws {
         let anna = try await client()
         try await anna.makeZone()
         _ = try await subscribe(anna, [subscription()])
@@ -89,7 +89,7 @@ import TidemarkModel
         let answers = try await withThrowingTaskGroup(of: ProtocolClient.Answer.self) { group in
             for _ in 0..<2 { group.addTask { try await anna.send(.GET, url: mailbox) } }
             let older = try await group.next()
-            // Nothing was saved yet: it can only have been ended by the other one.
+            // Nothing was saved yet, so only the new wait can have ended it.
             try await save("n1", anna)
             return [older, try await group.next()].compactMap { $0 }
         }
@@ -97,7 +97,7 @@ import TidemarkModel
         #expect(answers[0].bytes.isEmpty && answers[1].object.text("ck", "qry", "rid") == "n1")
     }
 
-    @Test func `only what a query finds is told to who has filters`() async throws {
+    @Test func `a subscription with filters is notified only of records that its query finds`() async throws {
         let anna = try await client()
         try await anna.makeZone()
         try await save("n0", anna)
@@ -111,7 +111,8 @@ import TidemarkModel
         #expect(try await anna.send(.GET, url: mailbox).object.text("ck", "qry", "rid") == "b1")
     }
 
-    @Test func `who registers another's token hears nothing of theirs, and tells them nothing`() async throws {
+    @Test
+    func `a client that registers another account's token neither gets nor sends that account's notifications`() async throws {
         let anna = try await client()
         let ben = try await ProtocolClient(anna.subject, account: "ben@example.org")
         let (annas, bens) = (try await makeToken(anna), try await makeToken(ben))
@@ -124,7 +125,7 @@ import TidemarkModel
             try await client.makeZone()
             _ = try await subscribe(client, [subscription()])
         }
-        // They are told in this order.
+        // The notifications are sent in this order.
         try await save("ben1", ben)
         try await save("anna1", anna)
         try await save("ben2", ben)
@@ -133,7 +134,7 @@ import TidemarkModel
         #expect(try await ben.send(.GET, url: bens.mailbox).object.text("ck", "qry", "rid") == "ben2")
     }
 
-    @Test func `the mailbox's address of an account that is gone or closed is dead`() async throws {
+    @Test func `the mailbox address of a deleted or disabled account no longer works`() async throws {
         let anna = try await client()
         let fixture = anna.subject.fixture
         try await anna.makeZone()
@@ -152,7 +153,7 @@ import TidemarkModel
         #expect(answer.status == 404 && answer.object.text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `the mailbox's address of a container that is served no more is dead`() async throws {
+    @Test func `the mailbox address of a container that is no longer served does not work`() async throws {
         let anna = try await client()
         let mailbox = try await makeToken(anna).mailbox
         try await anna.subject.access.removeContainer(FaultyCloudFixture.container)
@@ -181,14 +182,14 @@ import TidemarkModel
             "the format of subscriptions has changed: run Tests/Fixtures/make-formats, and commit the archive")
     }
 
-    @Test func `who waits too often at once is throttled, and others are not`() async throws {
+    @Test func `a client with too many waits at once is throttled, and others are not`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
         let served = try ServedCloud(at: fixture.directory, access: access)
         let anna = try #require(try await fixture.id("anna@example.org"))
         let ben = try #require(try await fixture.id("ben@example.org"))
-        // A cursor that means nothing is answered at once.
+        // An invalid cursor is answered at once.
         let waiting = try call(served, .private, account: anna, cursor: "x")
         for _ in 0..<LongPollLimiter.waitsMost { try served.waits.enter(anna) }
         let thrown = await #expect(throws: CloudError.self) { try await served.awaitChange(waiting) }
@@ -197,11 +198,11 @@ import TidemarkModel
         #expect(Refusal(error).name == "THROTTLED" && Refusal(error).status.code == 429)
         _ = try await served.awaitChange(try call(served, .private, account: ben, cursor: "x"))
         served.waits.leave(anna)
-        // Each leaves when it has ended.
+        // Each ended wait frees its place.
         for _ in 0..<3 { _ = try await served.awaitChange(waiting) }
     }
 
-    @Test func `who waits for news of the public database is somebody`() async throws {
+    @Test func `waiting for changes of the public database needs an account`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
@@ -211,7 +212,7 @@ import TidemarkModel
         #expect(error?.code == .notAuthenticated)
     }
 
-    @Test func `what was taken and reached nobody comes first again`() async {
+    @Test func `a notification that was taken and not delivered comes first again`() async {
         let (mailbox, box) = (NotificationMailbox(), NotificationMailbox.Box(account: "anna", token: "t"))
         for frame: [UInt8] in [[1], [2], [3]] { await mailbox.put(frame, for: box) }
         let first = await mailbox.take(for: box)
@@ -231,7 +232,7 @@ import TidemarkModel
         #expect(await mailbox.take(for: box) == [7])
     }
 
-    @Test func `of what nobody fetches the latest is kept, and of each account only so much`() async {
+    @Test func `the latest unfetched notifications are kept, with a limit for each account`() async {
         let size = 1_000
         var limits = NotificationMailbox.Limits()
         (limits.framesOfBox, limits.sizeOfBox, limits.sizeOfAccount) = (2, 5_000, 3 * (size + 200))
@@ -248,7 +249,7 @@ import TidemarkModel
         #expect(await mailbox.take(for: one) == frame(3))
         #expect(await mailbox.take(for: other) == frame(4))
         #expect(await mailbox.take(for: bens) == frame(6))
-        // There was no room for the fifth; now there is.
+        // There was no room for the fifth notification; now there is.
         await mailbox.put(frame(7), for: other)
         #expect(await mailbox.take(for: other) == frame(7))
     }

@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: what the protocol leaves open is done as Documentation/Formats/http.md says, and clients' habits are understood. Method: requests as
-/// clients send them, to the real server.
+/// Goal: the server does what Documentation/Formats/http.md says where the protocol leaves it open, and understands clients'
+/// habits. Method: requests as clients send them, to the real server.
 @Suite(.timeLimit(.minutes(30))) struct RecordProtocolTests {
     private func client(_ account: String? = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
@@ -23,7 +23,7 @@ import TidemarkModel
         #expect(get.object.text("syncToken") != nil)
     }
 
-    @Test func `zones are named by themselves or within an object, and each has its answer`() async throws {
+    @Test func `a request may name zones directly or within objects, and each gets its answer`() async throws {
         let client = try await client()
         try await client.makeZone()
         let answer = try await client.post("zones/lookup", #"{"zones":[{"zoneName":"notes"},{"zoneID":{"zoneName":"gone"}}]}"#)
@@ -42,7 +42,7 @@ import TidemarkModel
         try await client.makeZone()
         let operations =
             #""operations":[{"operationType":"create","record":{"recordName":"a","recordType":"Note","fields":{}}},{"operationType":"update","record":{"recordName":"b","recordType":"Note","recordChangeTag":"1"}}]"#
-        // Without a word, a custom zone is atomic.
+        // By default a request to a custom zone is atomic.
         for atomic in ["", #""atomic":true,"#] {
             let answer = try await client.post("records/modify", #"{"zoneID":{"zoneName":"notes"},\#(atomic)\#(operations)}"#)
             #expect(answer.status == 200)
@@ -50,7 +50,7 @@ import TidemarkModel
         }
         let apart = try await client.post("records/modify", #"{"zoneID":{"zoneName":"notes"},"atomic":false,\#(operations)}"#)
         #expect(apart.list("records").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
-        // The default zone is not, and can't be.
+        // A request to the default zone is not atomic, and can't be.
         let usual = try await client.post("records/modify", "{\(operations)}")
         #expect(usual.list("records").map { $0.text("serverErrorCode") } == [nil, "NOT_FOUND"])
         let refused = try await client.post("records/modify", "{\"atomic\":true,\(operations)}")
@@ -58,7 +58,7 @@ import TidemarkModel
         #expect(refused.object.text("reason") == "atomic operations not supported in default zone")
     }
 
-    @Test func `a value without a type becomes what the schema has for its field`() async throws {
+    @Test func `a value without a type gets the type that the schema has for its field`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify(
@@ -80,7 +80,7 @@ import TidemarkModel
         #expect(wrong.text("reason")?.contains("expected type TIMESTAMP") == true)
     }
 
-    @Test func `null clears a field, and what is empty does not`() async throws {
+    @Test func `null removes a field, and an empty text or list does not`() async throws {
         let client = try await client()
         try await client.makeZone()
         let made = try await client.modify(
@@ -96,7 +96,7 @@ import TidemarkModel
         #expect(changed.text("fields", "l", "type") == "STRING_LIST")
     }
 
-    @Test func `an empty token stands for now, and each zone has its own answer`() async throws {
+    @Test func `an empty token means the current state, and each zone gets its own answer`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify("create", record: #"{"recordName":"a","recordType":"Note"}"#)
@@ -118,7 +118,7 @@ import TidemarkModel
         #expect(whole.object.text("metaSyncToken") != nil)
     }
 
-    @Test func `several queries at once are answered one by one, with the zone's token where it is asked for`() async throws {
+    @Test func `several queries in a request get an answer each, with the zone's token on request`() async throws {
         let client = try await client()
         try await client.makeZone()
         try await client.modify("create", record: #"{"recordName":"a","recordType":"Note","fields":{"t":{"value":"x"}}}"#)
@@ -136,7 +136,7 @@ import TidemarkModel
         #expect(changes.list("records").isEmpty)
     }
 
-    @Test func `fields that are asked for are all that come, for each record or for all`() async throws {
+    @Test func `only the requested fields are returned, for each record or for all`() async throws {
         let client = try await client()
         try await client.makeZone()
         for name in ["a", "b"] {
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(found.list("records")[2].text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `who asks is told in the flat form, and others in the older ones`() async throws {
+    @Test func `the caller's own identity has the flat form, and those of others the older forms`() async throws {
         let client = try await client()
         try await client.subject.describe(
             "ben@example.org", name: PersonName(givenName: "Ben", familyName: "Ek"), phone: "+4612345678")
@@ -176,13 +176,13 @@ import TidemarkModel
         #expect(found.list("users").map { $0.text("nameComponents", "familyName") } == ["Ek"])
     }
 
-    @Test func `an account that looks for hundreds of people has to wait`() async throws {
+    @Test func `an account that looks up hundreds of people is throttled`() async throws {
         let client = try await client()
         let list = (0..<100).map { #"{"emailAddress":"p\#($0)@example.org"}"# }.joined(separator: ",")
         for _ in 0..<2 {
             #expect(try await client.of("public").post("users/lookup/email", "{\"users\":[\(list)]}").status == 200)
         }
-        // More than become free again while the test runs, however slow the machine is.
+        // More look-ups than become free again while the test runs, however slow the machine is.
         let refused = try await client.of("public").post("users/discover", "{\"lookupInfos\":[\(list)]}")
         #expect(refused.status == 429 && refused.object.text("serverErrorCode") == "THROTTLED")
         #expect(refused.headers.first(name: "Retry-After") != nil)

@@ -6,8 +6,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: answers have what recorded traffic of CloudKit's own clients has. Method: requests in the form of the recordings, to the real server.
-/// Documentation/Formats/http.md names the sources.
+/// Goal: answers have the members that CloudKit's answers have in recorded traffic. Method: requests in the form of the
+/// recordings, to the real server. Documentation/Formats/http.md names the sources.
 @Suite(.timeLimit(.minutes(30))) struct RecordedClientTests {
     private func client(_ account: String? = "anna@example.org") async throws -> ProtocolClient {
         try await ProtocolClient(.started(), account: account)
@@ -50,7 +50,7 @@ import TidemarkModel
         check(asked.list("records")[0], "query")
         let changes = try await client.post("records/changes", #"{"zoneID":{"zoneName":"notes"}}"#)
         check(changes.list("records")[0], "changes")
-        // A client that does not know of the mark changes the value alone.
+        // A client that does not know the mark changes only the value.
         let tag = found.list("records")[0].text("recordChangeTag") ?? ""
         let updated = try await client.modify(
             "update",
@@ -59,7 +59,7 @@ import TidemarkModel
         )
         #expect(updated.text("fields", "title", "value") == "Hi")
         check(updated, "update")
-        // A replacement has what it says and nothing of what was there.
+        // A replacement has its own fields and none of the earlier ones.
         let replaced = try await client.modify(
             "forceReplace", record: #"{"recordName":"a","recordType":"Event","fields":{"title":{"value":"Bye"}}}"#)
         #expect(replaced.number("fields", "title", "isEncrypted") == nil)
@@ -72,7 +72,7 @@ import TidemarkModel
     // Tokens
 
     @Test(arguments: ["true", "True", "TRUE"])
-    func `the zone's token comes with queries, batches and changes where it is asked for, whatever the case`(
+    func `the zone's token comes with queries, batches and changes on request, in any letter case`(
         _ wanted: String
     ) async throws {
         let client = try await client()
@@ -168,7 +168,7 @@ import TidemarkModel
 
     // Queries
 
-    @Test func `a type that can't exist is not found, and one that could is not queryable`() async throws {
+    @Test func `a query of an invalid type name is not found, and of an unknown type not queryable`() async throws {
         let client = try await client()
         try await client.makeZone()
         func reason(_ type: String, _ filter: String = "") async throws -> [String?] {
@@ -200,7 +200,7 @@ import TidemarkModel
         #expect(batch.status == 400)
     }
 
-    @Test func `a name with a NUL is refused, and what has one elsewhere is not taken for damaged`() async throws {
+    @Test func `a name with a NUL is refused, and a NUL elsewhere does not count as damage`() async throws {
         let client = try await client()
         try await client.makeZone()
         let refused = try await client.modify("create", record: #"{"recordName":"a\u0000b","recordType":"Note","fields":{}}"#)
@@ -235,7 +235,7 @@ import TidemarkModel
         #expect(made.text("recordName") == "my share", "\(made)")
         let root = try await client.post("records/lookup", #"{"zoneID":{"zoneName":"notes"},"records":[{"recordName":"n1"}]}"#)
         #expect(root.list("records")[0].text("share", "recordName") == "my share")
-        // A name that a record or a share has is taken, and nothing is shared then.
+        // The name of an existing record or share is refused, and nothing is shared.
         for taken in ["my share", "n2"] {
             let refused = try await client.modify("create", record: Self.shareRecord(taken, of: "n2"))
             #expect(refused.text("serverErrorCode") == "CONFLICT", "\(refused)")
@@ -273,13 +273,13 @@ import TidemarkModel
         let matches = (invited["potentialMatchList"] as? [any Sendable] ?? []).compactMap { $0 as? ProtocolClient.Object }
         #expect(matches.map { $0.text("contactInformation", "emailAddress") } == ["ben@example.org"])
         #expect(matches.map { $0.text("participantId") } == [invited.text("share", "currentUserParticipant", "participantId")])
-        // The root comes where it is asked for.
+        // The root record is returned on request.
         #expect(try await resolve(ben).object("rootRecord") == nil)
-        // The owner is no match of an invitation.
+        // The owner does not match an invitation.
         let own = try await resolve(anna)
         #expect((own["potentialMatchList"] as? [any Sendable])?.isEmpty == true && own.text("databaseScope") == "PRIVATE")
         #expect(own.text("ownerIdentity", "lookupInfo", "emailAddress") == "anna@example.org")
-        // A removed participant resolves nothing.
+        // A removed participant can't resolve the link.
         _ = try await ben.of("public").post("records/accept", #"{"shortGUIDs":[{"value":"\#(guid)"}]}"#)
         let tag = try await anna.post("records/lookup", #"{"zoneID":{"zoneName":"notes"},"records":[{"recordName":"s1"}]}"#)
             .list("records")[0].text("recordChangeTag")

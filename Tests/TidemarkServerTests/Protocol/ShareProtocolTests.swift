@@ -6,7 +6,7 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: people share by the protocol alone. Method: two accounts, section 8 of the protocol, against the real server.
+/// Goal: people can share by the protocol alone. Method: two accounts, section 8 of the protocol, against the real server.
 @Suite(.timeLimit(.minutes(30))) struct ShareProtocolTests {
     private func shared(
         _ more: String = ""
@@ -95,7 +95,7 @@ import TidemarkModel
         #expect(gone.list("results")[0].text("serverErrorCode") == "NOT_FOUND")
     }
 
-    @Test func `what can't be shared is said, and leaves nothing`() async throws {
+    @Test func `a share that can't be made is refused with a reason, and leaves nothing`() async throws {
         let (anna, ben, share) = try await shared()
         let again = try await anna.modify(
             "create", record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n2"},"publicPermission":"NONE"}"#)
@@ -113,7 +113,7 @@ import TidemarkModel
         let fine = try await anna.modify(
             "create", record: #"{"recordType":"cloudkit.share","forRecord":{"recordName":"n3"},"publicPermission":"NONE"}"#)
         #expect(fine.text("serverErrorCode") == nil)
-        // Who leaves deletes the share in their database; the owner ends it for all.
+        // A participant who deletes the share in their database leaves; the owner ends it for all.
         let guid = share.text("shortGUID") ?? ""
         let accepted = try await ben.of("public").post("records/accept", #"{"shortGUIDs":[{"value":"\#(guid)"}]}"#)
         let owner = accepted.list("results")[0].text("zoneID", "ownerRecordName") ?? ""
@@ -125,7 +125,7 @@ import TidemarkModel
         #expect(try await ben.of("shared").post("zones/list").list("zones").isEmpty)
     }
 
-    @Test func `subscribers hear of what they see, once, and of nothing else`() async throws {
+    @Test func `subscribers are notified once of each change that they may see, and of no other`() async throws {
         let (anna, ben, _) = try await shared()
         let made = try await anna.post(
             "subscriptions/modify",
@@ -152,7 +152,7 @@ import TidemarkModel
         #expect(frame.text("aps", "alert") == "New note")
         #expect(frame.text("ck", "qry", "rid") == "x1" && frame.number("ck", "qry", "fo") == 1)
         #expect(frame.text("ck", "qry", "sid") == "s1" && frame.number("ck", "qry", "dbs") == 2)
-        // An update is none that was asked for, and a deletion is.
+        // The subscription does not ask for updates, but for deletions.
         try await anna.modify("forceUpdate", record: #"{"recordName":"x1","recordType":"Note","fields":{"t":{"value":"y"}}}"#)
         try await anna.modify("create", record: #"{"recordName":"p1","recordType":"Place"}"#)
         try await anna.modify("forceDelete", record: #"{"recordName":"x1"}"#)

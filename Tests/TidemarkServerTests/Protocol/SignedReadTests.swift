@@ -8,17 +8,18 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: a server that signs addresses sends clients to the bucket who may read a content, and nobody else; whoever can't be sent gets the bytes.
-/// Method: the real server over a directory, whose contents a stub has as well, clients of CloudKit Web Services, and our own.
+/// Goal: a server that signs addresses redirects only clients that may read a content to the bucket; a client that can't be
+/// redirected gets the bytes. Method: the real server over a directory, whose contents a stub has as well, clients of CloudKit
+/// Web Services, and our own.
 @Suite(.timeLimit(.minutes(30))) struct SignedReadTests {
     private static let content = Data(AssetStorageContract.content(5000, 50))
     private static let asset = AssetDigest.asset(of: content)
 
-    /// The server, and the stub to which it sends.
+    /// The server, and the stub to which it redirects.
     private struct Place {
         let served: ServedCloudSubject
         let bucket: StubServer
-        /// The addresses that were made.
+        /// The addresses that were signed.
         let made = Shared<[String]>([])
         let anna: ProtocolClient
 
@@ -55,7 +56,7 @@ import TidemarkModel
         }
     }
 
-    /// What the bucket answers.
+    /// The bucket's answer.
     private static func reply(to request: StubServer.Request) -> StubServer.Reply {
         guard request.line.hasPrefix("GET /_"), request.line.contains("/\(asset.digest)?X-Amz-Signature=") else {
             return .json("", status: "403 Forbidden")
@@ -75,7 +76,7 @@ import TidemarkModel
     private static let own =
         "/tidemark/1/\(FaultyCloudFixture.container)/development/private/assets/\(asset.digest)-\(asset.size)?zone=notes"
 
-    @Test func `who may read a content is sent to its address, for which nothing is kept`() async throws {
+    @Test func `a client that may read a content is redirected to its address, and the redirect is not cached`() async throws {
         let place = try await Place()
         let url = try await place.save()
         let answers = [
@@ -90,7 +91,7 @@ import TidemarkModel
             #expect(answer.headers["cache-control"] == ["no-store"])
             #expect(answer.headers["referrer-policy"] == ["no-referrer"])
             #expect(answer.headers["etag"] == [])
-            // Neither the session nor what the address was asked by is told to the bucket.
+            // The bucket learns neither the session nor the address that was requested.
             let token = try #require(place.anna.token)
             #expect(!answer.headers.contains { $0.value.contains(token) })
         }
@@ -114,7 +115,7 @@ import TidemarkModel
         #expect(place.bucket.requests.isEmpty)
     }
 
-    @Test func `nobody learns an address who may not read the content`() async throws {
+    @Test func `a client that may not read a content does not learn its address`() async throws {
         let place = try await Place()
         let url = try await place.save()
         let ben = try await ProtocolClient(place.served, account: "ben@example.org")
@@ -122,9 +123,9 @@ import TidemarkModel
         let nobody = try await ProtocolClient(place.served, account: nil)
         let other = CloudAsset(digest: AssetDigest.asset(of: Data([1])).digest, size: 1)
         let answers = [
-            // Somebody else's content, and no account.
+            // Another account's content, and a client without an account.
             try await ben.get(Self.own), try await nobody.get(Self.own),
-            // What no record names, and another size.
+            // A content that no record names, and a wrong size.
             try await place.anna.get(Self.own.replacing("\(Self.asset.digest)-5000", with: "\(other.digest)-1")),
             try await place.anna.get(Self.own.replacing("-5000?", with: "-4999?")),
             try await place.anna.send(.GET, url: url.replacing("/download/", with: "/download/A")),
@@ -138,7 +139,7 @@ import TidemarkModel
         #expect(place.made.value == [])
     }
 
-    @Test func `our client reads a content where it is sent, in pieces`() async throws {
+    @Test func `our client follows the redirect to a content, and reads it in pieces`() async throws {
         let place = try await Place()
         _ = try await place.save()
         let database = try await place.served.cloud("anna@example.org").database(.private)
@@ -151,7 +152,7 @@ import TidemarkModel
         #expect(place.bucket.requests.map { $0.header("Range") } == ["bytes=0-1999", "bytes=2000-3999", "bytes=4000-5999"])
         #expect(place.bucket.requests.allSatisfy { $0.header("Authorization") == nil })
         #expect(place.made.value.count == 3)
-        // Behind the end there is nothing to be sent for.
+        // A request behind the end is not redirected.
         #expect(try await database.download(Self.asset, in: CloudZoneID("notes"), from: 5000, count: 1).isEmpty)
         #expect(place.bucket.requests.count == 3)
     }

@@ -10,8 +10,8 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// Goal: what comes in is whole, has room and hinders nobody. Method: the real server, requests that end early, claim too much or come at
-/// the same time; and the count of what runs as a value.
+/// Goal: an upload is stored only if it is whole and has room, and does not hinder others. Method: the real server, requests that
+/// end early, claim too much or come at the same time; and the counter of uploads as a value.
 @Suite(.timeLimit(.minutes(30))) struct UploadTests {
     private static let content = (0..<5_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 9) }
 
@@ -21,7 +21,7 @@ import TidemarkModel
         return client
     }
 
-    /// An address to send a content to; in the zone `notes`, or where a zone is given as JSON.
+    /// An address for uploading a content; in the zone `notes`, or in a zone that is given as JSON.
     private func address(_ client: ProtocolClient, zone: String = #"{"zoneName":"notes"}"#) async throws -> String {
         let answer = try await client.post(
             "assets/upload",
@@ -45,7 +45,7 @@ import TidemarkModel
             .used
     }
 
-    /// Sends a text and says that nothing follows; what is answered until the server closes the connection.
+    /// Sends a text and ends the sending side; returns the answer up to the end of the connection.
     private func answer(toAllOf text: String, port: Int) async throws -> String {
         let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelOption(ChannelOptions.allowRemoteHalfClosure, value: true)
@@ -62,7 +62,7 @@ import TidemarkModel
             do {
                 for try await piece in inbound { answer += String(buffer: piece) }
             } catch {
-                // The server has closed it without reading all of it.
+                // The server has closed the connection without reading everything.
             }
             return answer
         }
@@ -75,7 +75,7 @@ import TidemarkModel
         let answer = try await answer(
             toAllOf: "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf", port: port)
         #expect(!answer.contains("receipt") && !answer.contains("200 OK"), "\(answer)")
-        // What was cut short has ended when the address takes something again.
+        // The cut upload has ended once the address accepts another one.
         var again = try await client.send(.POST, url: url, Array("whole".utf8))
         while again.status == 429 { again = try await client.send(.POST, url: url, Array("whole".utf8)) }
         #expect(again.status == 200)
@@ -83,7 +83,7 @@ import TidemarkModel
         #expect(try await used(client) == 5 + StoredUpload.overhead)
     }
 
-    @Test func `a raw upload has to say how long it is, and a form need not`() async throws {
+    @Test func `a raw upload needs a length, and a form does not`() async throws {
         let client = try await started()
         let (path, port) = try place(try await address(client))
         let raw = try await RawConnection(port: port)
@@ -99,7 +99,7 @@ import TidemarkModel
         #expect(try await used(client) == 5 + StoredUpload.overhead)
     }
 
-    @Test func `the same content goes well when it is uploaded twice at once`() async throws {
+    @Test func `the same content can be uploaded twice at once`() async throws {
         let client = try await started()
         let ben = try await ProtocolClient(client.subject, account: "ben@example.org")
         let pairs = [
@@ -115,11 +115,11 @@ import TidemarkModel
             #expect(Set(answers.compactMap { $0.object.text("singleFile", "fileChecksum") }).count == 1)
         }
         #expect(try incoming(client).isEmpty)
-        // Who comes first with a public one pays for it.
+        // The first account that uploads a public content pays for it.
         let one = Int64(Self.content.count) + StoredUpload.overhead
         let counted = try #require(try await used(client))
         #expect([one, 2 * one].contains(counted))
-        // What has come is what was sent.
+        // The received content is the one that was sent.
         let up = try await client.send(.POST, url: address(client), Self.content)
         let file = try #require(up.object.object("singleFile"))
         let json = String(decoding: try JSONSerialization.data(withJSONObject: file), as: UTF8.self)
@@ -129,7 +129,7 @@ import TidemarkModel
         #expect(try await client.send(.GET, url: url).bytes == Self.content)
     }
 
-    @Test func `a full account is refused before anything has come`() async throws {
+    @Test func `an upload to a full account is refused before its body`() async throws {
         let client = try await started()
         let (path, port) = try place(try await address(client))
         try await client.subject.fixture.setQuota(1_000, of: "anna@example.org")
@@ -140,7 +140,7 @@ import TidemarkModel
         try await connection.close()
     }
 
-    @Test func `an address is good as long as its account is`() async throws {
+    @Test func `an upload address is valid as long as its account`() async throws {
         let client = try await started()
         let url = try await address(client)
         try await client.subject.fixture.setStatus(.noAccount, of: "anna@example.org")
@@ -149,7 +149,7 @@ import TidemarkModel
         #expect(try incoming(client).isEmpty)
     }
 
-    @Test func `somebody else's zone, or a long name, gets no address`() async throws {
+    @Test func `another owner's zone, or a long name, gets no upload address`() async throws {
         let client = try await started()
         let long = String(repeating: "x", count: 10_000)
         for client in [client, client.of("public")] {
@@ -171,7 +171,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a content that is packed is refused`() async throws {
+    @Test func `a compressed content is refused`() async throws {
         let client = try await started()
         let url = try await address(client)
         let packed = try await client.send(.POST, url: url, headers: [("Content-Encoding", "gzip")], [1])
@@ -179,7 +179,7 @@ import TidemarkModel
         #expect(try await client.send(.POST, url: url, headers: [("Content-Encoding", "identity")], [1]).status == 200)
     }
 
-    @Test func `so many uploads of an account, and in all, run at once`() throws {
+    @Test func `the number of uploads at once is limited, for each account and in all`() throws {
         let folder = URL(fileURLWithPath: "/\(UUID().uuidString)")
         let own = (0..<RunningUpload.mostOfAccount).map { RunningUpload(folder: folder, account: "anna", address: "\($0)") }
         for upload in own { try upload.begin() }

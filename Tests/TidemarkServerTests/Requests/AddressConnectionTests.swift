@@ -3,7 +3,7 @@ import Testing
 
 @testable import TidemarkServer
 
-/// Connections that one address may have of those that there are for all.
+/// Goal: one address gets a limited share of all connections. Method: the counter as a value, and real connections.
 @Suite(.timeLimit(.minutes(30))) struct AddressConnectionTests {
     private func ask(_ connection: RawConnection) async throws {
         try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -33,7 +33,7 @@ import Testing
         #expect(!connections.open("a"))
         connections.close("a")
         #expect(connections.open("a"))
-        // There is always room for one, and where there is no limit there is none.
+        // An address always has room for one connection, and lowering adds no limit if there is none.
         connections.lower(to: 0)
         #expect(connections.open("c") && !connections.open("c"))
         let all = AddressConnections(most: 0)
@@ -41,7 +41,7 @@ import Testing
         for _ in 0..<3 { #expect(all.open("a")) }
     }
 
-    @Test func `an address that has as many as it may gets no more, and keeps those it has`() async throws {
+    @Test func `an address with the most connections gets no more, and keeps those it has`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 2
         try await StubbedServer.with(limits: limits) { server in
@@ -51,7 +51,7 @@ import Testing
             #expect(try await third.closed() == "")
             for connection in kept { try await ask(connection) }
             #expect(server.server.metrics.text(bodies: 0).contains("\ntidemark_connections_turned_away_total 1\n"))
-            // What goes makes room.
+            // A connection that ends makes room.
             try await kept[0].close()
             #expect(try await eventually { server.server.metrics.openConnections == 1 })
             let fourth = try await RawConnection(port: server.port)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `behind a proxy, all are of one address and may stay`() async throws {
+    @Test func `behind a proxy all connections have one address, and are not limited`() async throws {
         var limits = ServerLimits()
         limits.connectionsOfAddress = 1
         try await StubbedServer.with(limits: limits, trustsProxy: true) { server in

@@ -6,9 +6,10 @@ import TidemarkIdentity
 
 @testable import TidemarkServer
 
-/// Who is let in, by what they show: each way with each kind of database, and all that is forged, mixed or another container's.
+/// Goal: only valid credentials are admitted. Method: each kind of credentials with each kind of database, and credentials that
+/// are forged, mixed or of another container.
 @Suite(.timeLimit(.minutes(30))) struct AdmissionTests {
-    @Test func `an API token alone reads what is public, and is sent to sign in for the rest`() async throws {
+    @Test func `an API token alone reads public records, and needs a sign-in for the rest`() async throws {
         try await StubbedServer.with { server in
             let open = try await server.send(.POST, server.path("records/query", query: server.api))
             #expect(open.status == 200)
@@ -26,7 +27,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a session of the web is a user with each database, and gets a new token with each answer`() async throws {
+    @Test func `a web session reaches each database, and gets a new token with each answer`() async throws {
         try await StubbedServer.with { server in
             for database in ["public", "private", "shared"] {
                 let answer = try await server.send(.POST, server.path("records/query", database: database, query: server.web))
@@ -35,7 +36,7 @@ import TidemarkIdentity
                 let token = try #require(answer.headers.first(name: "X-Apple-CloudKit-Web-Auth-Token"))
                 #expect(try await server.access.session(token).get().kind == .web(staysSignedIn: false))
             }
-            // It counts only along with the program's token.
+            // The web session counts only together with the program's API token.
             let alone = try await server.send(.POST, server.path("records/query", query: "ckWebAuthToken=\(server.webToken)"))
             #expect(alone.status == 401)
         }
@@ -61,7 +62,7 @@ import TidemarkIdentity
             let answer = try await server.send(.POST, path, headers: server.signed(path, body: body), body: body)
             #expect(answer.status == 200)
             #expect(answer.text.contains("\"key\":true"))
-            // Without a body its digest is signed, or nothing in its place.
+            // Without a body a client signs the digest of no bytes, or an empty text in its place.
             let list = server.path("zones/list")
             for hash in [nil, ""] {
                 #expect(try await server.send(.GET, list, headers: server.signed(list, body: [], hash: hash)).status == 200)
@@ -69,7 +70,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a key is for nothing else`() async throws {
+    @Test func `a key signs no other requests`() async throws {
         try await StubbedServer.with { server in
             for (method, path) in [
                 (HTTPMethod.POST, server.path("records/query", database: "private")),
@@ -86,7 +87,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `a signature that is altered, old, another key's or used twice lets nobody in`() async throws {
+    @Test func `a signature that is altered, old, of another key or used twice is refused`() async throws {
         try await StubbedServer.with { server in
             let (body, path) = (Array("{\"a\":1}".utf8), server.path("records/modify"))
             let wrong: [(HTTPHeaders, [UInt8])] = [
@@ -100,7 +101,7 @@ import TidemarkIdentity
                 let answer = try await server.send(.POST, path, headers: headers, body: body)
                 #expect(answer.status == 401)
             }
-            // Of the next second: what is of the one in which the server began is not let in.
+            // The time is in the next second, because signatures of the second in which the server started are refused.
             let headers = server.signed(path, body: body, at: Date(timeIntervalSinceNow: 1))
             let first = try await server.send(.POST, path, headers: headers, body: body)
             #expect(first.status == 200)
@@ -123,7 +124,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `what is forged, of another place or missing is refused alike`() async throws {
+    @Test func `credentials that are forged, of another place or missing get the same refusal`() async throws {
         try await StubbedServer.with { server in
             let altered = String(server.webToken.dropLast()) + (server.webToken.hasSuffix("A") ? "B" : "A")
             let unknown = String(repeating: "0", count: 64)
@@ -146,7 +147,7 @@ import TidemarkIdentity
                 let answer = try await server.send(.POST, server.path("records/query"), headers: ["Authorization": value])
                 #expect(answer.status == 401)
             }
-            // A session that is good elsewhere.
+            // A session that is valid elsewhere.
             for path in [
                 server.path("records/query", environment: "production"),
                 server.path("records/query", container: "iCloud.org.example.other"),
@@ -154,7 +155,7 @@ import TidemarkIdentity
                 let answer = try await server.send(.POST, path, headers: server.bearer)
                 #expect(answer.status == 401, "\(path)")
             }
-            // Others' containers are told apart from those that are none by nobody.
+            // A stranger can't tell another container from one that does not exist.
             let one = try await server.send(
                 .POST, server.path("records/query", container: "iCloud.org.example.other", query: server.api))
             let none = try await server.send(
@@ -163,7 +164,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `who belongs to a container is told when it is served no longer, and nobody else is`() async throws {
+    @Test func `only an account of a container is told that it is no longer served`() async throws {
         try await StubbedServer.with { server in
             try await server.access.removeContainer(StubbedServer.container)
             func reason(_ answer: StubbedServer.Answer) throws -> String {
@@ -177,7 +178,7 @@ import TidemarkIdentity
                 try await server.send(.POST, "\(path)?\(server.web)"), try await server.send(.POST, "\(path)?\(server.api)"),
             ]
             for answer in members { #expect(try reason(answer).hasPrefix(told)) }
-            // What anybody may know: a container's name, a key's identifier.
+            // Requests with only public knowledge: a container's name, a key's identifier.
             let strangers = [
                 try await server.send(.POST, path),
                 try await server.send(.POST, path, headers: server.signed(path, body: Array("{}".utf8), key: SigningKey())),
@@ -195,7 +196,7 @@ import TidemarkIdentity
         }
     }
 
-    @Test func `who was signed out signs in again`() async throws {
+    @Test func `a person who was signed out can sign in again`() async throws {
         try await StubbedServer.with { server in
             let session = try await server.access.session(server.webToken).get()
             try await server.access.endSession(id: session.id)

@@ -8,9 +8,10 @@ import TidemarkWire
 
 @testable import TidemarkServer
 
-/// What one address may take of what there is for all, and what who watches over a server may ask.
+/// Goal: one address may hold a share of what there is for all, and monitoring has limits of its own. Method: counters as values,
+/// and a server over a connection.
 @Suite(.timeLimit(.minutes(30))) struct BodyBudgetTests {
-    @Test func `an address has a share of the bytes of bodies`() {
+    @Test func `each address may hold a share of the bytes of bodies`() {
         let budget = BodyBudget(limit: 100, share: 60)
         #expect(budget.take(60, for: "a") == .taken)
         #expect(budget.take(1, for: "a") == .shareIsFull)
@@ -46,7 +47,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `who watches has a rate apart from that of requests`() async throws {
+    @Test func `health, readiness and figures have a rate apart from that of requests`() async throws {
         var limits = ServerLimits()
         (limits.requestsPerSecond, limits.burst) = (0.001, 3)
         try await StubbedServer.with(limits: limits) { server in
@@ -65,7 +66,7 @@ import TidemarkWire
         private let state = LockedValue((looks: 0, isBroken: false, time: 0.0))
         private let parts = LockedValue([Missing.Part?]())
 
-        /// What was told to be missing, in order; `nil` for nothing.
+        /// The missing parts that were reported, in order; `nil` for nothing missing.
         var told: [Missing.Part?] { parts.withLock { $0 } }
         func note(_ missing: Missing?) { parts.withLock { $0.append(missing?.part) } }
 
@@ -83,7 +84,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `whether a server is ready is looked at once a second`() async {
+    @Test func `readiness is checked once a second`() async {
         let databases = Databases()
         let readiness = Readiness(
             check: { () async throws(Missing) in try databases.look() },
@@ -104,7 +105,7 @@ import TidemarkWire
         #expect(databases.told == [.database, nil])
     }
 
-    @Test func `a database that can't be asked for its version is not called one of a newer version`() {
+    @Test func `a database whose version can't be read is not reported as newer`() {
         #expect(Missing(database: PostgresError(.newerVersion, "a newer Tidemark has migrated it")).part == .version)
         for code in [.connectionLost, .poolExhausted, .refused, .statement] as [PostgresError.Code] {
             #expect(Missing(database: PostgresError(code, "it has ended the connection")).part == .database)
@@ -116,7 +117,7 @@ import TidemarkWire
         #expect(missing.part == .writes && "\(missing.part)".contains("read-only"))
     }
 
-    @Test func `many who ask at once wait for one look, which is as new as its end`() async {
+    @Test func `many requests for readiness share one check, which counts from its end`() async {
         let databases = Databases()
         let readiness = Readiness(
             check: { () async throws(Missing) in
@@ -133,7 +134,7 @@ import TidemarkWire
         #expect(databases.looks == 1)
     }
 
-    @Test func `a signature is of the bytes that were packed`() async throws {
+    @Test func `a signature covers the uncompressed bytes`() async throws {
         try await StubbedServer.with { server in
             let (path, body) = (server.path("records/query"), [UInt8](repeating: 0x20, count: 5_000))
             let packed = try #require(Gzip.packed(body))

@@ -14,8 +14,8 @@ import TidemarkWire
 @testable import TidemarkPostgres
 @testable import TidemarkServer
 
-/// Goal: clients are told no host, file or statement of the server, and its log has all. Method: operations that fail as storages do, and a
-/// built server whose database and assets go away while requests of many kinds come.
+/// Goal: clients learn no host, file or statement of the server, and its log has everything. Method: operations that fail as
+/// storages do, and a built server whose database and assets go away while requests of many kinds come.
 @Suite(.timeLimit(.minutes(30))) struct InternalReasonTests {
     private static let secret = "db7.internal:5432, /var/lib/tidemark: SELECT fields"
 
@@ -32,7 +32,7 @@ import TidemarkWire
         "unknown": { PostgresError(.statement, secret) },
     ]
 
-    @Test func `a failure of a storage is told without its reason, and logged with it`() async throws {
+    @Test func `the answer to a storage's failure hides its reason, and the log has it`() async throws {
         let operations = [
             TidemarkServer.Operation("fails", .post, "/database/1/{container}/{environment}/{database}/fails") { call in
                 throw Self.failures[call.query["how"] ?? ""]!()
@@ -58,7 +58,7 @@ import TidemarkWire
                 let logged = String(server.logged.dropFirst(before))
                 #expect(logged.components(separatedBy: Self.secret).count == 2, "\(how): \(logged)")
             }
-            // What all items have failed by is logged once.
+            // A failure that is common to all items is logged once.
             let before = server.logged.count
             let answer = try await server.send(.POST, server.path("items", query: server.api))
             #expect(answer.text.components(separatedBy: "TRY_AGAIN_LATER").count == 4 && !answer.text.contains("internal"))
@@ -106,7 +106,7 @@ import TidemarkWire
     }()
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
-    func `while the database is gone, no answer of a server names its address`() async throws {
+    func `while the database is unreachable, no answer of a server names its address`() async throws {
         let postgres = try PostgresServer()
         defer { postgres.stop() }
         let scratch = try Scratch()

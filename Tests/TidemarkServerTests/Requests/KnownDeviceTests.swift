@@ -9,9 +9,9 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: a device on which somebody was signed in is known again wherever it is, and shows that to nobody but the server that knew it. Method: a
-/// real server whose only hasher is held while strangers come from many networks, and a proxy of the test's own, which says where the
-/// client is.
+/// Goal: a device on which an account was signed in is known again at any address, and shows its token only to the server that
+/// issued it. Method: a real server whose only hasher is blocked while strangers come from many networks, and a proxy of the
+/// test's own, which sets the address of the client.
 @Suite(.timeLimit(.minutes(30))) struct KnownDeviceTests {
     private final class Place: Sendable {
         private let address: LockedValue<String>
@@ -28,7 +28,7 @@ import TidemarkModel
 
     private static let path = "/tidemark/1/\(StubbedServer.container)/development/session"
 
-    /// What stands before the server, and says from where its client comes.
+    /// A proxy before the server that sets the address of its client.
     private func proxy(to server: StubbedServer, from place: Place) throws -> StubServer {
         try StubServer { request, _ in
             let (answer, isDone) = (Answer(), DispatchSemaphore(value: 0))
@@ -49,7 +49,7 @@ import TidemarkModel
         }
     }
 
-    /// Sends attempts of strangers, each from a network of its own, and returns when as many wait as may.
+    /// Sends attempts of strangers, each from a network of its own, and returns when the greatest number of them waits.
     private func flood(_ server: StubbedServer) async throws -> [RawConnection] {
         var connections: [RawConnection] = []
         for number in 0..<40 {
@@ -71,7 +71,7 @@ import TidemarkModel
         return connections
     }
 
-    @Test func `a device that comes from a new address while strangers flood is in the lane of the known`() async throws {
+    @Test func `a known device at a new address has its own lane while strangers flood`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             let scratch = try Scratch()
             let place = Place("198.51.100.1")
@@ -89,9 +89,9 @@ import TidemarkModel
             let (gate, open) = AsyncStream<Void>.makeStream()
             let (held, hold) = AsyncStream<Void>.makeStream()
             try await withThrowingTaskGroup(of: Void.self) { group in
-                // Whatever goes wrong, the hasher is given back.
+                // The hasher is freed even after an error.
                 defer { open.finish() }
-                // The only hasher is kept until all have come.
+                // The only hasher is blocked until all attempts have come.
                 group.addTask {
                     try await server.access.hashers.withTurn(of: .own) { _ throws(CredentialError) in
                         hold.finish()
@@ -100,9 +100,9 @@ import TidemarkModel
                 }
                 for await _ in held {}
                 let connections = try await flood(server)
-                // Of strangers no more than those may wait.
+                // No more strangers than these may wait.
                 group.addTask {
-                    // As a process that starts later.
+                    // As a process does that starts later.
                     let again = HTTPCloud(try stub.address, container: StubbedServer.container, session: file)
                     try await again.signIn(email: "Anna@example.org", password: "correct horse")
                 }
@@ -116,9 +116,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what shows the device goes to the server, the container and the account that it came from, and to no other`()
-        async throws
-    {
+    @Test func `the token of a device is sent only to the server, container and account that it came from`() async throws {
         let answer: @Sendable (StubServer.Request, Int) -> StubServer.Reply = { _, _ in
             .json(#"{"token":"abc","expires":1,"userRecordName":"_anna","deviceToken":"shown"}"#)
         }
@@ -135,31 +133,31 @@ import TidemarkModel
             #expect(try await !isShown(second, "a", "anna@example.org", store))
             #expect(try await !isShown(first, "b", "anna@example.org", store))
             #expect(try await !isShown(first, "a", "ben@example.org", store))
-            // Those of before are kept all the same.
+            // The earlier tokens are kept all the same.
             #expect(try await isShown(first, "a", "ANNA@example.org", store))
             #expect(try await isShown(second, "a", "anna@example.org", store))
         }
-        // Others could have read it, or written it.
+        // Other users could have read or written the file.
         let kept = scratch["cloud-session-device"]
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: kept.path)
         #expect(try await !isShown(first, "a", "anna@example.org", file))
         let mode = try FileManager.default.attributesOfItem(atPath: kept.path)[.posixPermissions] as? NSNumber
         #expect(mode?.intValue == 0o600)
         #expect(try await isShown(first, "a", "anna@example.org", file))
-        // A damaged one keeps nobody from signing in.
+        // A damaged file does not prevent a sign-in.
         for text in [
             "", "{", #"{"format":9,"devices":[]}"#, #"{"format":1,"devices":[{}]}"#, String(repeating: " ", count: 20_000),
         ] {
             try Data(text.utf8).write(to: kept)
             #expect(try await !isShown(first, "a", "anna@example.org", file))
         }
-        // A folder in its place neither, though nothing can be kept then.
+        // A folder in its place does not either, though no token can be stored then.
         try FileManager.default.removeItem(at: kept)
         try FileManager.default.createDirectory(at: kept, withIntermediateDirectories: false)
         #expect(try await !isShown(first, "a", "anna@example.org", file))
     }
 
-    @Test func `of devices the newest four are kept, and their tokens are not shown`() throws {
+    @Test func `the tokens of the four newest devices are kept, and not printed`() throws {
         let memory = SessionMemory()
         for number in 0..<6 {
             memory.keep(try #require(CloudDevice(cloud: "c", email: "p\(number)@example.org", token: "token\(number)")))

@@ -7,7 +7,8 @@ import TidemarkWire
 
 @testable import TidemarkServer
 
-/// What is too much: of bytes, packed or not, of requests, of time.
+/// Goal: the server limits the bytes of bodies, compressed or not, and the number of requests. Method: real connections, and a
+/// rate as a value.
 @Suite(.timeLimit(.minutes(30))) struct LimitTests {
     @Test func `a body that is too large is refused before it is read, or as soon as it is`() async throws {
         var limits = ServerLimits()
@@ -18,7 +19,7 @@ import TidemarkWire
             let large = try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 10_001))
             #expect(large.status == 413)
             #expect(large.code == "BAD_REQUEST")
-            // In chunks, of which nobody knows how many come; the connection goes on.
+            // The body comes in chunks without a known length; the connection goes on.
             let connection = try await RawConnection(port: server.port)
             let chunk = "1000\r\n\(String(repeating: " ", count: 0x1000))\r\n"
             try await connection.write(
@@ -27,7 +28,7 @@ import TidemarkWire
             try await connection.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
             try await connection.receive("ok\n")
             try await connection.close()
-            // Who asks first need not send it.
+            // A client that asks first need not send the body.
             let asking = try await RawConnection(port: server.port)
             try await asking.write(
                 "POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 20000\r\nExpect: 100-continue\r\n\r\n")
@@ -37,7 +38,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `who asks whether to go on is told`() async throws {
+    @Test func `a request with Expect: 100-continue gets an answer before its body`() async throws {
         try await StubbedServer.with { server in
             for path in [server.path("echo", query: server.api), "/assets/upload/x"] {
                 let connection = try await RawConnection(port: server.port)
@@ -51,7 +52,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `bodies of all requests share what may be held`() async throws {
+    @Test func `the bodies of all requests share one limit`() async throws {
         var limits = ServerLimits()
         limits.bodiesSize = 50_000
         try await StubbedServer.with(limits: limits) { server in
@@ -69,7 +70,7 @@ import TidemarkWire
             try await holding.close()
             #expect(try await server.send(.POST, path, body: [UInt8](repeating: 0x20, count: 20_000)).status == 200)
             #expect(server.server.bodies.bytes == 0)
-            // Who breaks off gives back what was held for them.
+            // A client that breaks off frees the bytes that were held for it.
             let leaving = try await RawConnection(port: server.port)
             try await leaving.write("POST \(path) HTTP/1.1\r\nHost: x\r\nContent-Length: 40001\r\n\r\n")
             try await leaving.write([UInt8](repeating: 0x20, count: 40_000))
@@ -90,7 +91,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `packed bodies are unpacked, as far as the limit`() async throws {
+    @Test func `compressed bodies are decompressed up to the limit`() async throws {
         var limits = ServerLimits()
         limits.bodySize = 100_000
         try await StubbedServer.with(limits: limits) { server in
@@ -100,7 +101,7 @@ import TidemarkWire
             let answer = try await server.send(.POST, path, headers: gzip, body: packed)
             #expect(answer.status == 200)
             #expect(answer.body == text)
-            // 20 MB of nothing in less than 100 KB: unpacking ends at the limit.
+            // 20 MB of zeros in less than 100 KB: decompressing ends at the limit.
             let bomb = try #require(Gzip.packed([UInt8](repeating: 0, count: 20_000_000)))
             #expect(bomb.count <= 100_000)
             #expect(try await server.send(.POST, path, headers: gzip, body: bomb).status == 413)
@@ -114,7 +115,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `long answers are packed for who accepts it`() async throws {
+    @Test func `long answers are compressed if the client accepts it`() async throws {
         try await StubbedServer.with { server in
             let path = server.path("echo", query: server.api)
             let text = Array(String(repeating: "Södermalm ", count: 500).utf8)
@@ -135,7 +136,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `too many requests of an address are put off`() async throws {
+    @Test func `too many requests of one address are throttled`() async throws {
         var limits = ServerLimits()
         (limits.requestsPerSecond, limits.burst) = (0.001, 3)
         try await StubbedServer.with(limits: limits, trustsProxy: true) { server in
@@ -148,7 +149,7 @@ import TidemarkWire
             }
             #expect(statuses.prefix(3) == [200, 200, 200])
             #expect(statuses.contains(429))
-            // Another one of the same network is the same, one of elsewhere isn't.
+            // Another address of the same network counts with it, one of another network does not.
             let near = try await server.send(.POST, path, headers: ["X-Forwarded-For": "2001:db8::99"])
             let far = try await server.send(.POST, path, headers: ["X-Forwarded-For": "2001:db9::99"])
             #expect((near.status, far.status) == (429, 200))
@@ -156,14 +157,14 @@ import TidemarkWire
         }
     }
 
-    @Test func `a rate lets pass what has rested, and forgets it`() {
+    @Test func `a rate admits requests again after a pause, and forgets old ones`() {
         let rate = RequestRate(perSecond: 2, burst: 4)
         for _ in 0..<4 { #expect(rate.wait(for: "a", at: 100) == nil) }
         #expect(rate.wait(for: "a", at: 100) == 0.5)
         #expect(rate.wait(for: "b", at: 100) == nil)
         #expect(rate.wait(for: "a", at: 100.5) == nil)
         #expect(rate.wait(for: "a", at: 100.5) == 0.5)
-        // A clock that goes back gives nothing.
+        // A clock that goes back admits no more.
         #expect(rate.wait(for: "a", at: 50) != nil)
         #expect(RequestRate(perSecond: 0, burst: 0).wait(for: "a", at: 0) == nil)
     }

@@ -6,7 +6,7 @@ import TidemarkCloud
 
 @testable import TidemarkServer
 
-/// What a server tells of what it refused, dropped and has waiting.
+/// Goal: the figures count what a server refused, dropped and has waiting.
 @Suite(.timeLimit(.minutes(30))) struct MetricsTests {
     private func has(_ metrics: ServerMetrics, _ line: String) -> Bool { metrics.text(bodies: 0).contains("\n\(line)\n") }
 
@@ -21,7 +21,7 @@ import TidemarkCloud
         }
     }
 
-    @Test func `notifications that there is no room for are counted`() async {
+    @Test func `notifications without room are counted`() async {
         let metrics = ServerMetrics()
         var limits = NotificationMailbox.Limits()
         limits.framesOfBox = 2
@@ -30,7 +30,7 @@ import TidemarkCloud
         )
         for byte: UInt8 in 1...2 { await mailbox.put([byte], for: box) }
         #expect(has(metrics, "tidemark_notifications_total 2") && has(metrics, "tidemark_notifications_dropped_total 0"))
-        // The oldest goes for each; one that fits nowhere goes itself.
+        // Each new one drops the oldest; one that is too large is dropped itself.
         for byte: UInt8 in 3...4 { await mailbox.put([byte], for: box) }
         await mailbox.put([UInt8](repeating: 5, count: 100_000), for: box)
         await mailbox.putBack([1], for: box)
@@ -39,7 +39,7 @@ import TidemarkCloud
     }
 
     @Test(arguments: ["Deployment/prometheus-rules.yaml", "Documentation/Guides/Cluster.md"])
-    func `each figure that an alert asks for is one that a server has`(_ file: String) throws {
+    func `a server has each figure that an alert uses`(_ file: String) throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../../..")
         let text = try String(contentsOf: folder.appendingPathComponent(file).standardizedFileURL, encoding: .utf8)
         let told = ServerMetrics(hasDatabase: true).text(bodies: 0)
@@ -51,7 +51,7 @@ import TidemarkCloud
         }
     }
 
-    @Test func `who waits is counted for as long as they do`() throws {
+    @Test func `waiting clients are counted while they wait`() throws {
         let metrics = ServerMetrics()
         let room = LongPollLimiter(metrics: metrics)
         for _ in 0..<LongPollLimiter.waitsMost { try room.enter("anna") }

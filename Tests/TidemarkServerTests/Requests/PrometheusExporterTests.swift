@@ -3,7 +3,7 @@ import Testing
 
 @testable import TidemarkServer
 
-/// The text of a server's figures, and the factory of metrics that writes it.
+/// Goal: the text of a server's figures is valid, and the factory of metrics counts each value.
 @Suite(.timeLimit(.minutes(30))) struct PrometheusExporterTests {
     @Test func `a server's figures have one text`() {
         let metrics = ServerMetrics()
@@ -60,7 +60,7 @@ import Testing
         #expect(exporter.text() == "\(head)\(escaped)\n# HELP level Level.\n# TYPE level gauge\n")
     }
 
-    @Test func `values that come at once are all counted`() async {
+    @Test func `values that are added at the same time are all counted`() async {
         let exporter = PrometheusExporter([
             .init("sum", .counter, ""), .init("level", .gauge, ""), .init("time", .histogram(bounds: [1]), ""),
         ])

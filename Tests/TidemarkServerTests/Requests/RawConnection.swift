@@ -2,12 +2,12 @@ import NIOCore
 import NIOPosix
 import TidemarkModel
 
-/// A connection on which a test writes what it likes, and sees what comes and when the server closes it.
+/// A connection on which a test writes any bytes, and sees the answers and when the server closes it.
 final class RawConnection: Sendable {
     private final class Collector: ChannelInboundHandler, Sendable {
         typealias InboundIn = ByteBuffer
         let text = LockedValue("")
-        /// Who waits for what; `nil` once nothing more comes.
+        /// The texts that callers wait for; `nil` once the connection is closed.
         let waiting = LockedValue<[(String, EventLoopPromise<Void>)]?>([])
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -29,7 +29,7 @@ final class RawConnection: Sendable {
             }
         }
 
-        // A server that closes while something is written to it.
+        // The server may close the connection during a write.
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
@@ -47,7 +47,7 @@ final class RawConnection: Sendable {
     func write(_ text: String) async throws { try await channel.writeAndFlush(ByteBuffer(string: text)) }
     func write(_ bytes: [UInt8]) async throws { try await channel.writeAndFlush(ByteBuffer(bytes: bytes)) }
 
-    /// Waits until something has come.
+    /// Waits until a text has come.
     func receive(_ text: String) async throws {
         let promise = channel.eventLoop.makePromise(of: Void.self)
         collector.waiting.withLock { waiting in
@@ -62,7 +62,7 @@ final class RawConnection: Sendable {
         try await promise.futureResult.get()
     }
 
-    /// Waits until the server closes it; what has come.
+    /// Waits until the server closes the connection; returns all that has come.
     func closed() async throws -> String {
         try await channel.closeFuture.get()
         return collector.text.withLock { $0 }

@@ -9,8 +9,8 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: nobody is kept from signing in by others, and requests that no client of ours sends are refused before an operation sees them.
-/// Method: turns are counted and not time; a real server, and bytes on a connection.
+/// Goal: strangers can't keep an owner from signing in, and malformed requests are refused before an operation sees them. Method:
+/// turns are counted instead of time; a real server, and bytes on a connection.
 @Suite(.timeLimit(.minutes(30))) struct RefusedRequestTests {
     private final class Order: Sendable {
         private let names = LockedValue<[String]>([])
@@ -47,7 +47,7 @@ import TidemarkModel
         try await withThrowingTaskGroup(of: Void.self) { group in
             let (gate, open) = AsyncStream<Void>.makeStream()
             let (held, hold) = AsyncStream<Void>.makeStream()
-            // The only hasher is kept until all have come.
+            // The only hasher is blocked until all attempts have come.
             group.addTask {
                 try await access.hashers.withTurn(of: .own) { _ throws(CredentialError) in
                     hold.finish()
@@ -65,7 +65,7 @@ import TidemarkModel
                     }
                 }
             }
-            // All of them have come: 32 wait.
+            // All attempts have come: 32 wait.
             #expect(try await eventually { access.hashers.waiting == 32 && refused.all.count == 268 })
             group.addTask {
                 let isIn = try await attempt("anna@example.org", "correct horse", from: "198.51.100.1", deviceToken)
@@ -79,7 +79,7 @@ import TidemarkModel
         let place = try #require(order.all.firstIndex(of: "anna"))
         #expect(place <= 3, "\(order.all)")
         #expect(order.all.count == 33)
-        // From then on the address is known by itself.
+        // From then on the address itself is known.
         #expect(try await access.isKnown("198.51.100.1", to: anna.id))
     }
 
@@ -98,7 +98,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a device that says no system is welcome, and what others say is a short line`() async throws {
+    @Test func `a device need not name its system, and a long system name is truncated`() async throws {
         try await StubbedServer.with { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (said, device, system) in [
@@ -124,12 +124,12 @@ import TidemarkModel
         let connection = try await RawConnection(port: server.port)
         try await connection.write(head)
         try await connection.receive("\r\n\r\n")
-        // The server may have closed it by now.
+        // The server may have closed the connection by now.
         try? await connection.close()
         return try #require(Int(try await connection.closed().split(separator: " ")[1]))
     }
 
-    @Test func `a request without a Host, with two, or with one that can't be is refused`() async throws {
+    @Test func `a request with no Host, with two, or with an invalid one is refused`() async throws {
         try await StubbedServer.with { server in
             let line = "GET /openapi.json HTTP/1.1\r\n"
             for (hosts, expected) in [
@@ -142,13 +142,13 @@ import TidemarkModel
                 let found = try await status(server, "\(line)\(hosts)\r\n")
                 #expect(found == expected, "\(hosts)")
             }
-            // What watches over the server asks in its own way.
+            // Monitoring may send requests without a Host.
             let health = try await status(server, "GET /health HTTP/1.0\r\n\r\n")
             #expect(health == 200)
         }
     }
 
-    @Test func `with a public URL, requests for other hosts are refused, and browsers are told to stay with TLS`() async throws {
+    @Test func `with a public URL, requests for other hosts are refused, and browsers are told to use TLS`() async throws {
         try await StubbedServer.with(publicURL: "https://Cloud.example.org") { server in
             for (host, expected) in [
                 ("cloud.example.org", 200), ("CLOUD.example.org:443", 200), ("cloud.example.org:80", 421),
@@ -168,7 +168,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `an address behind a proxy is the last one, with or without a port`() async throws {
+    @Test func `the client's address behind a proxy is the last one in the header, with or without a port`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             for (text, shown) in [
                 ("203.0.113.9, 192.0.2.7:4711", "192.0.2.7"), ("[2001:db8::7]:4711", "2001:db8::7"),
@@ -192,14 +192,14 @@ import TidemarkModel
                 ("https://evil.example.org", 403), ("null", 403), ("http://127.0.0.1", 403),
                 ("http://127.0.0.1:\(server.port)", 400),
             ] {
-                // Without a form in it, the server's own page is told that it has expired.
+                // A form of the server's own page without its fields is reported as expired.
                 let answer = try await server.send(.POST, "/signin", headers: ["Origin": origin], body: Array("form=x".utf8))
                 #expect(answer.status == expected, "\(origin)")
             }
         }
     }
 
-    @Test func `figures are shown at a port of their own, or to those who have the token`() async throws {
+    @Test func `figures are served at a port of their own, or with a token`() async throws {
         let found = Port()
         try await StubbedServer.with(metricsToken: "0123456789abcdef", metricsPort: 0, onMetrics: found.keep) { server in
             #expect(try await server.send(.GET, "/metrics").status == 401)
@@ -221,7 +221,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a connection that was answered before its request had come whole rests, and gives way`() async throws {
+    @Test func `a connection that was answered before the end of its request is idle, and is closed to make room`() async throws {
         var limits = ServerLimits()
         limits.connections = 2
         try await StubbedServer.with(limits: limits) { server in
@@ -229,7 +229,7 @@ import TidemarkModel
             try await early.write("POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n")
             try await early.receive("404 Not Found")
             try await early.write("{}  ")
-            // Nothing tells when the server has read that: each of these makes room for the next.
+            // The test can't see when the server has read that, so it opens connections until there is room.
             for _ in 0..<50 where early.isOpen {
                 let other = try await RawConnection(port: server.port)
                 try await other.write("GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -241,7 +241,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `connections that rest give way when there is room for no more`() async throws {
+    @Test func `idle connections are closed if there is no room for more`() async throws {
         var limits = ServerLimits()
         limits.connections = 4
         try await StubbedServer.with(limits: limits) { server in
@@ -253,7 +253,7 @@ import TidemarkModel
                 #expect(try await eventually { server.server.idle.restingCount == number })
                 resting.append(connection)
             }
-            // One that waits for its answer stays.
+            // A connection that waits for its answer stays.
             try await resting[0].write(
                 "POST \(server.path("echo", query: server.api)) HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n{}")
             #expect(try await eventually { server.server.metrics.requestsInFlight == 1 })

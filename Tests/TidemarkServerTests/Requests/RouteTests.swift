@@ -10,7 +10,7 @@ import TidemarkModel
 /// Goal: a path and a method lead to their operation, and other requests get the error that says what is wrong. Method: a server over stub
 /// operations; the real operations are tested in `Protocol`.
 @Suite(.timeLimit(.minutes(30))) struct RouteTests {
-    @Test func `what is nowhere, otherwise, or of another database is told apart`() async throws {
+    @Test func `unknown paths, wrong methods and wrong databases get different errors`() async throws {
         try await StubbedServer.with { server in
             let nowhere = try await server.send(.POST, server.path("records/none", query: server.api))
             #expect(nowhere.status == 404)
@@ -34,7 +34,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `names that would mean something to a file system are refused`() async throws {
+    @Test func `names with a meaning in a file system are refused`() async throws {
         try await StubbedServer.with { server in
             for name in [
                 "..", "%2e%2e", "a%2Fb", "%00", "a%0Ab", "%ff", "%", "%2", "%zz", "", String(repeating: "a", count: 1_025),
@@ -48,7 +48,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `parts of a path are taken apart before they are decoded`() {
+    @Test func `a path is split before its parts are decoded`() {
         let routes = Routes(StubOperations.all)
         guard case .operation(let index, let parameters) = routes.match("/assets/download/a%20b/%C3%A4.jpg", .get) else {
             Issue.record("no match")
@@ -70,7 +70,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `of a name that comes twice in a query the first counts, and what is no text none`() {
+    @Test func `the first of two equal names in a query counts, and invalid text counts as missing`() {
         #expect(TextCoding.pairs("a=1&a=2&b&=c&d=%ff&e=x%20y+z&f=%") == ["a": "1", "b": "", "": "c", "e": "x y z"])
         #expect(TextCoding.pairs("t=\(PercentCoding.encoded("a+b/ü= &"))"[...]) == ["t": "a+b/ü= &"])
     }
@@ -88,7 +88,7 @@ import TidemarkModel
                 let answer = try await server.send(.POST, server.path("cloud/fails", query: "\(server.api)&code=\(code)"))
                 #expect(answer.status == status)
                 #expect(answer.code == name)
-                // What a storage's failure can say is for the log.
+                // A storage's reason is for the log.
                 let reason =
                     switch code {
                     case "zoneBusy": "others are using the zone; try again later"
@@ -126,7 +126,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `only pages that an API token is for may read`() async throws {
+    @Test func `only pages of an API token's origins may read answers`() async throws {
         try await StubbedServer.with(origins: ["https://a.example.org"]) { server in
             let path = server.path("records/query", query: server.api)
             for method in [HTTPMethod.POST, .OPTIONS] {
@@ -143,7 +143,7 @@ import TidemarkModel
                     #expect(answer.headers.first(name: "Access-Control-Max-Age") != nil)
                 }
             }
-            // Any path has an answer, and who is refused may read why.
+            // Any path answers OPTIONS, so that a page may read why its request is refused.
             #expect(try await server.send(.OPTIONS, "/nowhere", headers: ["Origin": "https://a.example.org"]).status == 204)
             let refused = try await server.send(
                 .POST, server.path("records/query", query: "ckAPIToken=x"), headers: ["Origin": "https://a.example.org"])

@@ -10,9 +10,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// How a server runs, tells of itself, and ends.
+/// Goal: a server finishes its requests when it ends, reports its state, and logs without secrets.
 @Suite(.timeLimit(.minutes(30))) struct RunningTests {
-    /// Something that a test opens when it is time.
+    /// A gate that a test opens.
     private final class Gate: Sendable {
         private let stream: AsyncStream<Void>
         private let continuation: AsyncStream<Void>.Continuation
@@ -23,7 +23,7 @@ import TidemarkModel
         func pass() async { for await _ in stream {} }
     }
 
-    @Test func `a request that runs is finished, and one that waits ends at once`() async throws {
+    @Test func `a server that ends finishes running requests, and ends waiting ones at once`() async throws {
         let (entered, told) = AsyncStream<Void>.makeStream()
         let gate = Gate()
         let operations = [
@@ -57,7 +57,7 @@ import TidemarkModel
             await server.shutDown()
             #expect(try await idle.closed().hasSuffix("ok\n"))
             #expect(try await waiting.text == "{\"waited\":true}")
-            // Whether the port is given up can't be told here: another server may have it by now.
+            // Whether the port is free can't be checked here: another server may have it by now.
             gate.open()
             let answer = try await running
             #expect(answer.status == 200)
@@ -94,12 +94,12 @@ import TidemarkModel
             #expect(try await eventually { handlers.running == 1 })
             try await leaving.close()
             #expect(try await eventually { handlers.running == 0 && server.server.metrics.requestsInFlight == 0 })
-            // The server may have closed it by now.
+            // The server may have closed the connection by now.
             try? await broken.close()
         }
     }
 
-    @Test func `figures count what was asked for`() async throws {
+    @Test func `figures count requests by operation and status`() async throws {
         let token = "figures-for-prometheus"
         try await StubbedServer.with(metricsToken: token) { server in
             for _ in 0..<3 { _ = try await server.send(.POST, server.path("records/query", query: server.api)) }
@@ -121,7 +121,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `health, readiness and the description of the protocol are there for everybody`() async throws {
+    @Test func `health, readiness and the description of the protocol need no credentials`() async throws {
         try await StubbedServer.with { server in
             #expect(try await server.send(.GET, "/health").text == "ok\n")
             #expect(try await server.send(.GET, "/ready").text == "ready\n")
@@ -158,7 +158,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a line of a log stays a line`() {
+    @Test func `text with line breaks stays on one line of the log`() {
         let lines = StubbedServer.Log()
         var handler = LogfmtHandler(level: .info) { line in lines.lines.withLock { $0.append(line) } }
         handler.metadata = ["b": "x y", "a": "plain"]
@@ -171,7 +171,7 @@ import TidemarkModel
         #expect(line.hasSuffix(" level=info message=\"two\\nlines \\\"quoted\\\"\" a=plain b=\"\" c=\"?[31m\"\n"))
     }
 
-    @Test func `the header of the date is of this second`() {
+    @Test func `the Date header has the current second`() {
         let seconds = { Timestamp.now() / 1_000_000 }
         let (before, header, after) = (seconds(), ServerTime.header(), seconds())
         #expect((before...after).map(HTTPDate.text(second:)).contains(header))
@@ -190,7 +190,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a directory that others may look into is told in the log, with what helps`() async throws {
+    @Test func `a directory that other users can read is reported in the log, with the remedy`() async throws {
         try await StubbedServer.with { server in
             let directory = server.directory
             for (mode, isTold) in [(0o755, true), (0o710, true), (0o700, false)] {
@@ -199,7 +199,7 @@ import TidemarkModel
                 let logger = Logger(label: "test") { _ in
                     LogfmtHandler(level: .info) { line in log.lines.withLock { $0.append(line) } }
                 }
-                // It ends where it can't listen.
+                // The second server ends because it can't listen.
                 let second = try CloudServer(ServerConfiguration(directory: directory, port: server.port), logger: logger)
                 await #expect(throws: ServerError.self) { try await second.run() }
                 let lines = log.lines.withLock { $0.joined() }
@@ -208,7 +208,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a place to which a cloud is being moved is told to be that, and not to be an empty one`() throws {
+    @Test func `a place to which a cloud is being moved is reported as that, not as empty`() throws {
         let scratch = try Scratch()
         try FileManager.default.createDirectory(at: scratch[".cloud.moving"], withIntermediateDirectories: true)
         for path in ["cloud", "cloud/"] {
@@ -222,7 +222,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a place where nothing can be served is told with what helps`() async throws {
+    @Test func `a place that can't be served is reported with the remedy`() async throws {
         let scratch = try Scratch()
         #expect {
             _ = try CloudServer(ServerConfiguration(directory: scratch.url), logger: .init(label: "test"))

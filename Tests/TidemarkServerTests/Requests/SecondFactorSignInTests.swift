@@ -12,7 +12,7 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// The second factor of tests: any code of it is known.
+/// A second factor of which tests know each code.
 struct TestFactor {
     static let secret = [UInt8](repeating: 7, count: 20)
     static let recovery = "aaaa-bbbb-cccc-dddd"
@@ -29,8 +29,9 @@ struct TestFactor {
     }
 }
 
-/// Goal: the password of an account with a second factor lets in nobody without a code, on no device and in no app, and without the password nobody
-/// learns of the second factor. Method: a real server, requests as devices and browsers send them, and our client.
+/// Goal: an account with a second factor can't be signed in to without a code, on a device or in an app, and without the password
+/// a client does not learn of the second factor. Method: a real server, requests as devices and browsers send them, and our
+/// client.
 @Suite(.timeLimit(.minutes(30))) struct SecondFactorSignInTests {
     private static let path = "/tidemark/1/\(StubbedServer.container)/development/session"
 
@@ -56,7 +57,7 @@ struct TestFactor {
             body: Array(try JSONSerialization.data(withJSONObject: members)))
     }
 
-    @Test func `a device is asked for a code once its password was right, and for a right one`() async throws {
+    @Test func `a device is asked for a code only after the right password`() async throws {
         try await with { server, anna in
             let asked = try await begin(server)
             #expect(asked.status == 401 && asked.code == "AUTHENTICATION_FAILED")
@@ -68,7 +69,7 @@ struct TestFactor {
             let wrong = try await begin(server, "correct horse", "000-000")
             #expect(wrong.status == 401)
             #expect(wrong.json["reason"] as? String == "the code of the second factor is wrong, or was used already")
-            // Without the password nobody learns of the factor, also with a right code.
+            // Without the password a client does not learn of the second factor, even with a right code.
             let (guess, unknown) = (
                 try await begin(server, "wrong horse", TestFactor.code()),
                 try await begin(server, "wrong horse", email: "emma@example.org")
@@ -83,7 +84,7 @@ struct TestFactor {
             #expect(try await begin(server, "correct horse", code).status == 401)
             #expect(try await begin(server, "correct horse", TestFactor.recovery).status == 200)
             #expect(try await begin(server, "correct horse", TestFactor.recovery).status == 401)
-            // What was signed in before goes on.
+            // Earlier sessions go on.
             let headers: HTTPHeaders = ["Authorization": "Bearer \(server.deviceToken)"]
             #expect(try await server.send(.POST, Self.path + "/end", headers: headers, body: Array("{}".utf8)).status == 200)
             let log = try await server.access.auditLog(account: anna).reversed().filter { $0.event.action == .signIn }
@@ -95,7 +96,7 @@ struct TestFactor {
         }
     }
 
-    @Test func `codes are limited as passwords are`() async throws {
+    @Test func `attempts with codes are limited like those with passwords`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
         @Sendable func attempts(_ server: StubbedServer, _ account: String) async throws {
@@ -143,7 +144,7 @@ struct TestFactor {
             let name = try await cloud.signIn(email: "anna@example.org", password: "correct horse", code: TestFactor.code())
             #expect(try cloud.userRecordName == name)
             try await cloud.signOut()
-            // A device that is known is asked all the same.
+            // A known device needs a code, too.
             let again = await #expect(throws: CloudError.self) {
                 try await cloud.signIn(email: "anna@example.org", password: "correct horse")
             }
@@ -158,7 +159,7 @@ struct TestFactor {
         return String(html[start.upperBound...].prefix { $0 != "\"" })
     }
 
-    @Test func `a web app's page asks for the code, and keeps what was typed besides the password`() async throws {
+    @Test func `a web app's page asks for the code, and keeps typed values except the password`() async throws {
         try await with { server, anna in
             let answer = try await server.send(.POST, server.path("records/query", database: "private", query: server.api))
             let address = try #require(answer.json["redirectURL"] as? String).dropFirst("http://127.0.0.1:\(server.port)".count)
@@ -188,7 +189,7 @@ struct TestFactor {
             let session = try await server.access.session(String(location.dropFirst(start.count))).get()
             #expect(session.account == anna && session.kind == .web(staysSignedIn: true))
             #expect(try await send().status == 403)
-            // With a wrong password the page says nothing of a code, and keeps its field where it was there.
+            // With a wrong password the page says nothing of a code, but keeps the field for it if it was there.
             fields["password"] = "wrong horse"
             #expect(try await send().text.contains("The e-mail address or the password is wrong."))
             fields["code"] = nil
@@ -196,7 +197,7 @@ struct TestFactor {
         }
     }
 
-    /// Signs in on a device, wherever the cloud is stored.
+    /// Signs in on a device, in each kind of storage.
     private func flow(_ cloud: EmbeddedCloud, _ access: CredentialStore) async throws {
         try await access.addContainer("journal")
         let anna = try await cloud.addAccount("anna@example.org")

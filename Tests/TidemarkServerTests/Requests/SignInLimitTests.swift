@@ -9,8 +9,8 @@ import TidemarkModel
 @testable import TidemarkIdentity
 @testable import TidemarkServer
 
-/// Goal: nobody guesses a password, and nobody keeps others from signing in. Method: attempts from many addresses, at times that are given, and
-/// waits that are only counted.
+/// Goal: passwords can't be guessed, and strangers can't keep others from signing in. Method: attempts from many addresses, at
+/// given times, and waits that are only counted.
 @Suite(.timeLimit(.minutes(30))) struct SignInLimitTests {
     private final class Pauses: Sendable {
         private let times = LockedValue<[Duration]>([])
@@ -35,24 +35,24 @@ import TidemarkModel
         try await check.run(.init { rates })
     }
 
-    @Test func `an account is counted by the address that attempts come from`() async throws {
+    @Test func `attempts to an account are counted by address`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<3 { #expect(try await limits.wait(for: "anna", from: "a", at: 0) == nil) }
         #expect(try await limits.wait(for: "anna", from: "a", at: 0) == 20)
-        // Its owner is elsewhere.
+        // The owner is at another address.
         #expect(try await limits.wait(for: "anna", from: "b", at: 0) == nil)
         #expect(try await limits.wait(for: "anna", from: "a", at: 20) == nil)
         #expect(try await SignInLimits(perMinute: 0).wait(for: "anna", from: "a", at: 0) == nil)
     }
 
-    @Test func `an address tries five accounts' worth, whatever the accounts`() async throws {
+    @Test func `an address may make five times an account's attempts, for any accounts`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for number in 0..<15 { #expect(try await limits.wait(for: "\(number)", from: "a", at: 0) == nil) }
         #expect(try await limits.wait(for: "15", from: "a", at: 0) == 4)
         #expect(try await limits.wait(for: "15", from: "b", at: 0) == nil)
     }
 
-    @Test func `an account that many attempts come to is crowded for as long as they come`() async throws {
+    @Test func `an account with many attempts is crowded while they come`() async throws {
         let limits = SignInLimits(perMinute: 3)
         for _ in 0..<15 { #expect(try await !limits.isCrowded("anna", at: 0)) }
         #expect(try await limits.isCrowded("anna", at: 0))
@@ -62,26 +62,26 @@ import TidemarkModel
         for _ in 0..<1000 { #expect(try await !none.isCrowded("anna", at: 0)) }
     }
 
-    @Test func `ten attempts to an account wait at once, and one more takes the place of another, and its time`() async {
+    @Test func `ten attempts to an account wait at once, and one more replaces another at its time`() async {
         let limits = SignInLimits(perMinute: 3, choice: { count in count - 3 })
         let places = (0..<10).map { limits.hold("anna", from: "\($0)", at: Double($0) / 8) }
         #expect(places.map(\.wait) == [Double](repeating: 5, count: 10))
         #expect(limits.hold("ben", from: "owner", at: 2).wait == 5)
-        // That of the one from 7 is over at 5.875.
+        // The wait of the attempt from 7 ends at 5.875.
         #expect(limits.hold("anna", from: "owner", at: 2).wait == 3.875)
         await places[7].untilTaken()
-        // Who has lost a place gives back none.
+        // A replaced attempt has no place to give back.
         limits.release(places[7], of: "anna")
         #expect(limits.hold("anna", from: "10", at: 2).wait == 4)
         await places[8].untilTaken()
-        // Where one has been given back, nobody's is taken.
+        // After a place was given back, no attempt is replaced.
         limits.release(places[0], of: "anna")
         #expect(limits.hold("anna", from: "11", at: 2).wait == 5)
-        // Those whose time is over have gone, whether they have said so or not.
+        // Attempts whose time is over are gone, even if they have not given back their places.
         #expect(limits.hold("anna", from: "12", at: 6.5).wait == 5)
     }
 
-    @Test func `an address has one place, which its next attempt takes`() async {
+    @Test func `an address has one waiting attempt, which its next attempt replaces`() async {
         let limits = SignInLimits(perMinute: 3)
         let first = limits.hold("anna", from: "a", at: 0)
         let other = limits.hold("anna", from: "b", at: 0)
@@ -93,22 +93,22 @@ import TidemarkModel
             last = next
         }
         limits.release(last, of: "anna")
-        // All the others are free: nobody has to go but whoever had come from there.
+        // All other places are free: only the earlier attempt of that address is replaced.
         for number in 0..<9 { #expect(limits.hold("anna", from: "\(number)", at: 4).wait == 5) }
         #expect(limits.hold("anna", from: "b", at: 4).wait == 1)
         await other.untilTaken()
     }
 
-    @Test func `of those who wait each may have to go`() {
+    @Test func `any of the waiting attempts may be replaced`() {
         let limits = SignInLimits(perMinute: 3)
-        // By their turns, places are told apart.
+        // The times of their turns identify the places.
         for number in 0..<10 { _ = limits.hold("anna", from: "\(number)", at: Double(number) / 4) }
         var taken: Set<Double> = []
         for number in 10..<1000 { taken.insert(limits.hold("anna", from: "\(number)", at: 4).wait) }
         #expect(taken == Set((0..<10).map { 1 + Double($0) / 4 }))
     }
 
-    @Test func `who loses the place is told to try again, and who has it goes on`() async throws {
+    @Test func `a replaced attempt is told to try again, and the one that replaces it goes on`() async throws {
         let (scratch, access, cloud) = try await self.cloud()
         defer { withExtendedLifetime(scratch) {} }
         let (pauses, limits) = (Pauses(), SignInLimits(perMinute: 1, choice: { _ in 0 }))
@@ -136,7 +136,7 @@ import TidemarkModel
         var beginnings = begun.makeAsyncIterator()
         await beginnings.next()
         for number in 6..<15 { _ = limits.hold("anna@example.org", from: "192.0.2.\(number)", at: 100) }
-        // All places are taken, and the lot falls on the stranger.
+        // All places are taken, and the stranger's attempt is chosen to be replaced.
         #expect(try await attempt("correct horse", from: "198.51.100.1") != nil)
         await #expect {
             _ = try await stranger.value
@@ -145,7 +145,7 @@ import TidemarkModel
             return refusal.status.code == 429 && refusal.headers[.retryAfter] == "5"
         }
         #expect(pauses.all == [.seconds(5), .seconds(5)])
-        // Whoever has waited has given the place back: nine are left, which nobody has waited at.
+        // The attempt that waited has given its place back: nine are left.
         let next = limits.hold("anna@example.org", from: "192.0.2.99", at: 101)
         #expect(next.wait == 5)
     }
@@ -181,7 +181,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `whoever is put off is told for how long, and others go on`() async throws {
+    @Test func `a throttled client is told how long to wait, and others sign in`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 1
         try await StubbedServer.with(limits: limits, trustsProxy: true, signInTime: StubbedServer.stoppedTime) { server in
@@ -202,7 +202,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a session has the name that the device gives, or else its user agent`() async throws {
+    @Test func `a session is named by the device, or else by its user agent`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             for (member, device) in [(",\"device\":\"Annas Laptop\"", "Annas Laptop"), ("", "journal/1.0")] {
@@ -217,9 +217,9 @@ import TidemarkModel
             #expect(try await server.send(.POST, path, body: Array(wrong.utf8)).status == 400)
         }
     }
-    @Test func `a request that somebody signed in sends is noted as a use of the session, with its address`() async throws {
+    @Test func `a request with a session is recorded as its use, with the address`() async throws {
         try await StubbedServer.with(trustsProxy: true) { server in
-            // Of two hours ago: within one hour no other use is noted.
+            // A use of two hours ago: within one hour no other use is recorded.
             let earlier = try CredentialStore(
                 at: server.directory, now: { Timestamp.now() - 2 * 60 * 60_000_000 }, passwordLogN: 4)
             let token = try await earlier.makeSession(

@@ -10,17 +10,17 @@ import TidemarkModel
 @testable import TidemarkEmbeddedCloud
 @testable import TidemarkServer
 
-/// Goal: a sign-in looks the account up once, whether or not there is one: neither more work nor less tells which addresses have an account.
-/// Method: accounts that note what they are asked for, and the operation by which devices sign in.
+/// Goal: a sign-in looks the account up once, whether or not there is one, so that the amount of work does not show which
+/// addresses have an account. Method: accounts that record look-ups, and the operation by which devices sign in.
 @Suite(.timeLimit(.minutes(30))) struct SignInLookUpTests {
-    /// Accounts in memory, and by what they were looked up.
+    /// Accounts in memory, and the look-ups of them.
     private final class NotingAccounts: AccountStorage {
         private let base: any AccountStorage
         private let notes = LockedValue<[String]>([])
 
         init() throws { base = try AccountStore() }
 
-        /// The look-ups since it was asked last.
+        /// The look-ups since the last call.
         func lookUps() -> [String] {
             notes.withLock { notes in
                 defer { notes = [] }
@@ -70,7 +70,7 @@ import TidemarkModel
         func isEmpty() async throws(CloudError) -> Bool { try await base.isEmpty() }
     }
 
-    /// A cloud that has accounts and no containers.
+    /// A cloud with accounts and without containers.
     private struct Backend: CloudBackend {
         let name = "accounts alone"
         let accounts: any AccountStorage
@@ -108,7 +108,7 @@ import TidemarkModel
             let refusal = try #require(thrown)
             #expect(accounts.lookUps() == ["email"], "\(email)")
             #expect(refusal.status == .unauthorized && refusal.triedAccount == tried)
-            // Without what nobody sees.
+            // Invisible characters are removed.
             #expect(refusal.triedDevice == "pocket phone")
             #expect(refusal.reasonForOperators == (tried.isEmpty ? "no such account" : nil))
         }

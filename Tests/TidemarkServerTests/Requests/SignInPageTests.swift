@@ -7,9 +7,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// The page where people sign in, as a browser without script sees it.
+/// Goal: people sign in on a page, for a program. Method: requests as a browser without scripts sends them.
 @Suite(.timeLimit(.minutes(30))) struct SignInPageTests {
-    /// The address of the page, as the answer to who has to sign in has it.
+    /// The address of the page, from the answer to a client that has to sign in.
     private func page(_ server: StubbedServer) async throws -> String {
         let answer = try await server.send(.POST, server.path("records/query", database: "private", query: server.api))
         let address = try #require(answer.json["redirectURL"] as? String)
@@ -58,7 +58,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a popup posts the token to whom it is registered for`() async throws {
+    @Test func `a popup posts the token to the registered origin`() async throws {
         try await StubbedServer.with(callback: .popup(origin: "https://journal.example.org")) { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let done = try await send(server, ["form": sealed, "email": "anna@example.org", "password": "correct horse"])
@@ -90,7 +90,7 @@ import TidemarkModel
             let fields = ["form": sealed, "email": "anna@example.org", "password": "correct horse"]
             #expect(try await send(server, fields, headers: ["Sec-Fetch-Site": "cross-site"]).status == 403)
             #expect(try await send(server, fields, headers: ["Sec-Fetch-Site": "same-origin"]).status == 303)
-            // What the page's address carries is no form, and the other way round.
+            // The value in the page's address can't be used as the form's, and the other way round.
             let carried = String(address.dropFirst("/signin?for=".count))
             for form in [carried, sealed + "A", ""] {
                 #expect(
@@ -103,7 +103,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `what somebody typed comes back as text`() async throws {
+    @Test func `typed text comes back escaped`() async throws {
         try await StubbedServer.with { server in
             let sealed = try await field("form", server.send(.GET, page(server)).text)
             let answer = try await send(server, ["form": sealed, "email": "\"><script>x</script>", "password": "wrong horse"])
@@ -112,10 +112,10 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts are limited, on the page and of devices together`() async throws {
+    @Test func `attempts on the page and of devices are limited together`() async throws {
         var limits = ServerLimits()
         limits.signInAttempts = 3
-        // Time stands still: with three a minute, an attempt is free again after 20 seconds.
+        // The time does not pass: with three a minute, an attempt would be free again after 20 seconds.
         try await StubbedServer.with(limits: limits, signInTime: StubbedServer.stoppedTime) { server in
             let path = "/tidemark/1/\(StubbedServer.container)/development/session"
             let wrong = Array("{\"email\":\"anna@example.org\",\"password\":\"wrong horse\"}".utf8)

@@ -17,13 +17,13 @@ import TidemarkWire
 
 @testable import TidemarkServer
 
-/// A server on a port of its own, with operations that a test gives it, and credentials of all kinds.
+/// A server on a port of its own, with operations that a test gives it, and all kinds of credentials.
 final class StubbedServer: Sendable {
     static let container = "iCloud.org.example.journal"
     static let client = HTTPClient(
         eventLoopGroupProvider: .singleton, configuration: .init(redirectConfiguration: .disallow))
 
-    /// A time that stands still.
+    /// A clock that stands still.
     static let stoppedTime: @Sendable () -> Double = { 100 }
 
     let server: CloudServer
@@ -123,7 +123,7 @@ final class StubbedServer: Sendable {
         }
     }
 
-    /// Tells the server to end, without waiting for it.
+    /// Asks the server to end, without waiting for it.
     func shutDown() async { await group.triggerGracefulShutdown() }
 
     // Requests
@@ -177,7 +177,7 @@ final class StubbedServer: Sendable {
     }
 }
 
-/// Operations that tell what the request told them.
+/// Operations that answer with what they were given.
 enum StubOperations {
     private static let prefix = "/database/1/{container}/{environment}/{database}"
 
@@ -221,9 +221,9 @@ enum StubOperations {
     }
 }
 
-/// A pair of keys of ECDSA over P-256.
+/// A key pair of ECDSA over P-256.
 final class SigningKey: @unchecked Sendable {
-    // Used by one test at a time, and OpenSSL only reads it.
+    // One test at a time uses the key, and OpenSSL only reads it.
     private let key: OpaquePointer
 
     init() {
@@ -242,7 +242,7 @@ final class SigningKey: @unchecked Sendable {
         var point: UnsafeMutablePointer<UInt8>?
         let count = EVP_PKEY_get1_encoded_public_key(key, &point)
         defer { CRYPTO_free(point, #file, #line) }
-        // What says in DER that a point of P-256 follows.
+        // The DER prefix of a point of P-256.
         let head: [UInt8] = [
             0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce,
             0x3d,

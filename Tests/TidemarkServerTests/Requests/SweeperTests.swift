@@ -10,9 +10,9 @@ import TidemarkModel
 
 @testable import TidemarkServer
 
-/// What a server takes away by itself, and what it tells of that.
+/// Goal: a server removes leftovers by itself, and reports it.
 @Suite(.timeLimit(.minutes(30))) struct SweeperTests {
-    /// What comes of each sweep.
+    /// The results of the sweeps.
     private final class Course: Sendable {
         private let outcomes: LockedValue<[Result<EmbeddedCloud.Sweep, any Error>]>
 
@@ -27,7 +27,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `a sweep tells what went and what went wrong, and the next one comes all the same`() async {
+    @Test func `a sweep reports removals and errors, and the next sweep runs all the same`() async {
         struct Broken: Error {}
         let (metrics, log) = (ServerMetrics(), StubbedServer.Log())
         let logger = Logger(label: "test") { _ in
@@ -56,12 +56,12 @@ import TidemarkModel
         #expect(lines.count == 2 && lines.last?.contains("container a: damaged") == true)
     }
 
-    @Test func `a server that listens sweeps what it serves`() async throws {
+    @Test func `a running server sweeps the containers that it serves`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
         let (account, zone) = (try await fixture.id("anna@example.org"), CloudZoneID("Journal"))
-        /// The file of a content that no record names, and that nobody has asked for since yesterday.
+        /// The file of a content that no record names, and that no client has asked for since yesterday.
         func leftover(in container: String) async throws -> String {
             let database = try fixture.cloud.database(.private, of: container, account: account)
             try await database.modifyZones(saving: [zone], deleting: [])
@@ -76,7 +76,7 @@ import TidemarkModel
                 [.modificationDate: Date(timeIntervalSinceNow: -26 * 3_600)], ofItemAtPath: file)
             return file
         }
-        // What is not served comes first.
+        // The container that is not served comes first.
         let other = try await leftover(in: "aaa.example.other")
         let served = try await leftover(in: FaultyCloudFixture.container)
         let server = try await ListeningServer.started(over: fixture.directory)
@@ -86,7 +86,7 @@ import TidemarkModel
     }
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
-    func `a server that is too old for its database removes nothing`() async throws {
+    func `a server that is older than its database removes nothing`() async throws {
         let (scratch, postgres) = (try Scratch(), try PostgresServer.shared())
         try FileManager.default.createDirectory(at: scratch["assets"], withIntermediateDirectories: true)
         let name = try postgres.makeDatabase()

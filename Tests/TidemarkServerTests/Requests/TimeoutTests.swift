@@ -6,11 +6,12 @@ import Testing
 
 @testable import TidemarkServer
 
-/// Clients that keep the server waiting: on real connections with short times, and as a value with times of the test's own.
+/// Goal: clients that keep the server waiting are disconnected. Method: real connections with short times, and the deadlines as a
+/// value with times of the test's own.
 @Suite(.timeLimit(.minutes(30))) struct TimeoutTests {
-    @Test func `a head that is never complete is given up`() async throws {
+    @Test func `a connection with an incomplete head is closed`() async throws {
         var limits = ServerLimits()
-        // Long enough for a request that is sent whole on a machine with much to do.
+        // Long enough for a whole request on a busy machine.
         limits.headTime = .seconds(10)
         try await StubbedServer.with(limits: limits) { server in
             let connection = try await RawConnection(port: server.port)
@@ -26,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a body that does not go on is given up`() async throws {
+    @Test func `a connection whose body does not continue is closed`() async throws {
         var limits = ServerLimits()
         limits.bodyTime = .milliseconds(200)
         try await StubbedServer.with(limits: limits) { server in
@@ -38,9 +39,9 @@ import Testing
         }
     }
 
-    @Test func `a connection that rests after an answer is closed`() async throws {
+    @Test func `a connection that is idle after an answer is closed`() async throws {
         var limits = ServerLimits()
-        // From the beginning of the connection: long enough to send a request on a machine with much to do.
+        // It counts from the beginning of the connection: long enough to send a request on a busy machine.
         limits.idleTime = .seconds(10)
         limits.headTime = .seconds(600)
         try await StubbedServer.with(limits: limits) { server in
@@ -50,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a connection that never asks for anything is given as long as a head`() async throws {
+    @Test func `a connection without a request has as much time as a head`() async throws {
         var limits = ServerLimits()
         limits.idleTime = .seconds(600)
         limits.headTime = .milliseconds(200)
@@ -74,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `what is no HTTP closes its connection, and nothing else`() async throws {
+    @Test func `invalid HTTP closes only its own connection`() async throws {
         try await StubbedServer.with { server in
             for text in [
                 "\u{16}\u{3}\u{1}", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
@@ -103,7 +104,7 @@ import Testing
         #expect(isOver == expected, sourceLocation: sourceLocation)
     }
 
-    @Test func `nothing is waited for between requests`() {
+    @Test func `between requests there is no deadline`() {
         var (timeouts, start) = timeouts()
         #expect(timeouts.deadline == nil)
         timeouts.receive(10, at: start)
@@ -119,7 +120,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(110), isOver: true)
     }
 
-    @Test func `a body has to go on at a rate, whatever comes first`() {
+    @Test func `a body needs a minimum rate, however fast it begins`() {
         var (timeouts, start) = timeouts()
         timeouts.receive(10, at: start)
         timeouts.receiveHead(at: start)
@@ -130,7 +131,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(40), isOver: true)
     }
 
-    @Test func `who is given more time has to send as much more in it`() {
+    @Test func `a client must send enough in each extension of its time`() {
         var timeouts = ConnectionTimeouts(limits: ServerLimits(), allowance: 0.25)
         let start = NIODeadline.uptimeNanoseconds(1 << 40)
         timeouts.begin(at: start)
@@ -145,7 +146,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(50), isOver: true)
     }
 
-    @Test func `time that the server takes is not the client's`() {
+    @Test func `the server's own time does not count against the client`() {
         var (timeouts, start) = timeouts()
         timeouts.receive(10, at: start)
         timeouts.receiveHead(at: start)
@@ -153,7 +154,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(20), isOver: false)
         timeouts.setReading(true, at: start + .seconds(30))
         #expect(timeouts.deadline == start + .seconds(50))
-        // Pauses of no length, as there are with every read, give nothing.
+        // Pauses of no length, as after every read, give no extra time.
         for second in 30..<50 {
             timeouts.receive(1, at: start + .seconds(Int64(second)))
             timeouts.setReading(false, at: start + .seconds(Int64(second)))
@@ -162,7 +163,7 @@ import Testing
         expect(&timeouts, at: start + .seconds(50), isOver: true)
     }
 
-    @Test func `who takes nothing of an answer is given up`() {
+    @Test func `a connection whose client does not read the answer is closed`() {
         var (timeouts, start) = timeouts()
         timeouts.setTaking(false, at: start)
         timeouts.setTaking(false, at: start + .seconds(30))

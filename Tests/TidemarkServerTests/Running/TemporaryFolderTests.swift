@@ -3,7 +3,8 @@ import TestSupport
 import Testing
 import TidemarkServer
 
-/// Goal: a server's uploads lie where nobody else reads or replaces them, and what killed servers leave goes. Method: folders made beside others.
+/// Goal: no other user reads or replaces a server's uploads, and leftovers of killed servers are removed. Method: folders made
+/// beside others.
 @Suite(.timeLimit(.minutes(30))) struct TemporaryFolderTests {
     private let scratch = try! Scratch()
 
@@ -17,7 +18,7 @@ import TidemarkServer
 
     private func isThere(_ url: URL) -> Bool { FileManager.default.fileExists(atPath: url.path) }
 
-    @Test func `each folder is a new one, for its user alone, and goes with its process`() throws {
+    @Test func `each folder is new, readable by its user only, and removed with its process`() throws {
         let (first, second) = (try TemporaryFolder("server", in: scratch.url), try TemporaryFolder("server", in: scratch.url))
         #expect(first.url != second.url)
         for folder in [first, second] {
@@ -29,7 +30,7 @@ import TidemarkServer
         }
     }
 
-    @Test func `what killed processes have left is removed, and what is in use, new, or of another purpose stays`() throws {
+    @Test func `folders of killed processes are removed; those in use, new, or of another purpose stay`() throws {
         let used = try TemporaryFolder("server", in: scratch.url)
         try FileManager.default.setAttributes(
             [.modificationDate: Date(timeIntervalSinceNow: -90_000)], ofItemAtPath: used.url.path)
@@ -48,7 +49,7 @@ import TidemarkServer
         }
     }
 
-    @Test func `a place where no folder can be made is named`() throws {
+    @Test func `an error names the place where no folder can be made`() throws {
         let place = scratch.url.appendingPathComponent("missing")
         let error = #expect(throws: ServerError.self) { _ = try TemporaryFolder("server", in: place) }
         #expect(error?.message.contains(place.path) == true && error?.message.contains("TMPDIR") == true)

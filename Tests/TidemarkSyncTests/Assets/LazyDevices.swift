@@ -9,18 +9,18 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer
 
-/// Two devices of one person: one makes records with pictures, the other takes them without their contents.
+/// Two devices of one person: the maker makes records with pictures, the viewer fetches them without contents.
 struct LazyDevices {
     let scratch: Scratch
     let cloud: TestCloud
     let maker: Device
     let viewer: Device
-    /// What the viewer asks the cloud.
+    /// The viewer's requests to the cloud.
     let database: RecordingDatabase
-    /// What the maker asks the cloud.
+    /// The maker's requests to the cloud.
     let makersDatabase: RecordingDatabase
 
-    /// - Parameter assets: Which contents come with the viewer's records.
+    /// - Parameter assets: Which contents are fetched with the viewer's records.
     init(_ assets: AssetDownloads = .onDemand, policy: MergePolicy = .mergeByPropertyObjectTrump) async throws {
         scratch = try Scratch()
         cloud = try await TestCloud(scratch)
@@ -33,7 +33,7 @@ struct LazyDevices {
         viewer = try Device(scratch["viewer.tidemark"], database: database, configuration: configuration)
     }
 
-    /// Saves a record with a picture on a device, by a transaction that ingests it.
+    /// Saves a record with a picture on a device, in a transaction that stores the picture.
     static func save(_ picture: Data, as name: String, on device: Device, caption: String = "made") async throws {
         let blobs = try BlobStore(container: device.container)
         let workers = try IngestWorkers(store: blobs, root: device.container.url, count: 1)

@@ -9,11 +9,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a record whose content is not here is a record like any other, and its content comes when it is asked for. Method: two devices over
-/// one cloud, one of which takes records without contents.
+/// Goal: a record whose content is not here can be used like any other, and its content is fetched on request. Method: two
+/// devices over one cloud, one of which fetches records without contents.
 @Suite(.timeLimit(.minutes(30))) struct OnDemandAssetTests {
-    @Test func `records come without contents, which is no damage, and an edit of one neither loses nor sends its content`()
-        async throws
+    @Test func `a record without its content is not damaged, and an edit of it neither loses nor sends the content`() async throws
     {
         let devices = try await LazyDevices()
         for number in 0..<3 {
@@ -35,7 +34,7 @@ import TidemarkSync
         var expected = before
         expected["r1"]?["caption"] = .string("edited without the picture")
         #expect(try devices.maker.records() == expected)
-        // A whole record that is sent anew names its content, too.
+        // A whole record that is sent again names its content, too.
         try await devices.viewer.set("copy", ["image": .asset(devices.asset("r2"))])
         #expect(try await devices.viewer.engine.sync().isComplete)
         #expect(devices.database.uploads == 0)
@@ -45,7 +44,7 @@ import TidemarkSync
         _ = try devices.verified()
     }
 
-    @Test func `contents up to a size come with their records, and the others do not`() async throws {
+    @Test func `contents up to a size are fetched with their records, and others are not`() async throws {
         let devices = try await LazyDevices(.upTo(bytes: 10_000))
         try await LazyDevices.save(LazyDevices.picture(1), as: "small", on: devices.maker)
         try await LazyDevices.save(LazyDevices.picture(2, bytes: 20_000), as: "large", on: devices.maker)
@@ -54,7 +53,7 @@ import TidemarkSync
         #expect(try devices.verified().notDownloaded == 1)
     }
 
-    @Test func `a content above the cloud's limit is left out of its record until the limit has room for it`() async throws {
+    @Test func `a content above the cloud's limit is left out of its record until the limit is raised`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1, bytes: 1000)
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
@@ -72,7 +71,7 @@ import TidemarkSync
         #expect(devices.database.downloads == [])
     }
 
-    @Test func `a content comes when it is asked for, once, and is what it was`() async throws {
+    @Test func `a content is fetched on request, once, and unchanged`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1, bytes: 9_000_000)
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
@@ -85,7 +84,7 @@ import TidemarkSync
         #expect(try devices.asset("r") == id)
         let report = try devices.verified()
         #expect(report.notDownloaded == 0)
-        // Each byte was asked for once, and none behind the end.
+        // Each byte was requested once, and none behind the end.
         #expect(devices.database.downloads.reduce(0) { $0 + $1.count } == picture.count)
         let fetched = devices.database.downloads.count
         try await devices.access.download([id], priority: .userInitiated, progress: nil)
@@ -95,7 +94,7 @@ import TidemarkSync
         #expect(try devices.viewer.reader().asset(id).pathExtension == "png")
     }
 
-    @Test func `a download that is cancelled goes on where it stopped`() async throws {
+    @Test func `a cancelled download continues where it stopped`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1, bytes: 17_000_000)
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
@@ -123,13 +122,13 @@ import TidemarkSync
         #expect(!devices.isHere(id))
         try await access.download([id], priority: .userInitiated, progress: nil)
         #expect(try devices.content(id) == picture)
-        // No piece from before the third was fetched again.
+        // No piece before the third was fetched again.
         let offsets = devices.database.downloads.map(\.offset)
         #expect(offsets.count { $0 == 0 } == 1, "\(offsets)")
         _ = try devices.verified()
     }
 
-    @Test func `two who ask for one content share its transfer, which goes on when one of them gives up`() async throws {
+    @Test func `two requests for one content share its transfer, which continues if one of them is cancelled`() async throws {
         let devices = try await LazyDevices()
         try await LazyDevices.save(LazyDevices.picture(1), as: "r", on: devices.maker)
         try await devices.sync()
@@ -144,7 +143,7 @@ import TidemarkSync
         let first = Task { try await access.download([id], priority: .utility, progress: nil) }
         for await _ in begun { break }
         let second = Task { try await access.download([id], priority: .userInitiated, progress: nil) }
-        // The second has joined when it has asked the store; it does so before it can be cancelled below.
+        // The second request joins once it has asked the store, which it does before it can be cancelled below.
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.value }
         devices.database.beforeDownload(nil)
@@ -154,7 +153,7 @@ import TidemarkSync
         #expect(devices.database.downloads.count <= 2)
     }
 
-    @Test func `what a person waits for is not kept waiting by prefetches`() async throws {
+    @Test func `a person's request does not wait for prefetches`() async throws {
         let devices = try await LazyDevices()
         for number in 0..<8 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
         try await devices.sync()
@@ -166,7 +165,7 @@ import TidemarkSync
         let wanted = ids[7]
         devices.database.beforeDownload { download in
             ask.yield(download.digest)
-            // Prefetches hang until the one that a person waits for has come.
+            // Prefetches wait until the content that the person waits for has arrived.
             if digests[download.digest] != wanted { for await _ in release { break } }
         }
         let access = devices.access
@@ -185,7 +184,7 @@ import TidemarkSync
         #expect(ids.allSatisfy { devices.isHere($0) })
     }
 
-    @Test func `a person who asks for a content that waits as a prefetch is served before the prefetches end`() async throws {
+    @Test func `a person's request for a content that waits as a prefetch is served before the prefetches end`() async throws {
         let devices = try await LazyDevices()
         for number in 0..<8 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
         try await devices.sync()
@@ -215,7 +214,7 @@ import TidemarkSync
         try await prefetch.value
     }
 
-    @Test func `nothing is removed that a synchronisation has registered for records that are still to come`() async throws {
+    @Test func `a content that a synchronisation has registered for coming records is not removed`() async throws {
         let devices = try await LazyDevices(.upTo(bytes: 10_000))
         try await LazyDevices.save(LazyDevices.picture(1), as: "small", on: devices.maker)
         try await LazyDevices.save(LazyDevices.picture(2, bytes: 20_000), as: "large", on: devices.maker)
@@ -239,7 +238,7 @@ import TidemarkSync
         #expect(try devices.content(devices.asset("large")) == LazyDevices.picture(2, bytes: 20_000))
     }
 
-    @Test func `a content stays whose record was edited or deleted since it was chosen to be evicted`() async throws {
+    @Test func `a content stays if its record was edited or deleted since it was chosen to be evicted`() async throws {
         let devices = try await LazyDevices(.all)
         for number in 0..<3 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
         try await devices.sync()
@@ -251,7 +250,7 @@ import TidemarkSync
         #expect(ids.map { devices.isHere($0) } == [true, true, false])
     }
 
-    @Test func `a content that the cloud does not have any more, and a cloud that is away, are told apart`() async throws {
+    @Test func `a content that the cloud has lost is told apart from a cloud that is away`() async throws {
         let devices = try await LazyDevices()
         for name in ["gone", "there"] {
             try await LazyDevices.save(LazyDevices.picture(name.count), as: name, on: devices.maker)
@@ -265,7 +264,7 @@ import TidemarkSync
         devices.database.downloadsFail(with: nil)
         try await devices.maker.delete("gone")
         _ = try await devices.maker.engine.sync()
-        // One that is gone does not keep the others from coming.
+        // A lost content does not prevent others from being fetched.
         do {
             try await devices.access.download([gone, there], priority: .userInitiated, progress: nil)
             Issue.record("it has come")
@@ -276,12 +275,12 @@ import TidemarkSync
         await #expect(throws: StoreError(.notFound, "")) {
             try await devices.access.download(["no asset"], priority: .userInitiated, progress: nil)
         }
-        // The record is deleted here as well, and history names a content that was never here: no damage.
+        // The record is deleted here as well, and history names a content that was never here, which is no damage.
         _ = try await devices.viewer.engine.sync()
         #expect(try devices.verified().notDownloaded == 1)
     }
 
-    @Test func `a content that is not here, replaced here and changed elsewhere, is merged like any other value`() async throws {
+    @Test func `a content that is not here, replaced here and changed elsewhere is merged like any other value`() async throws {
         let devices = try await LazyDevices(policy: .mergeByPropertyStoreTrump)
         for name in ["both", "theirs", "mine"] {
             try await LazyDevices.save(LazyDevices.picture(1), as: name, on: devices.maker)
@@ -296,7 +295,7 @@ import TidemarkSync
         #expect(try await devices.viewer.engine.sync().isComplete)
         _ = try await devices.maker.engine.sync()
         _ = try await devices.viewer.engine.sync()
-        // Only the record whose picture both have replaced was in conflict.
+        // Only the record whose picture both devices have replaced was in conflict.
         #expect(try devices.viewer.reader().conflicts(limit: 10).map(\.record) == ["both"])
         func contents(_ device: Device) async throws -> [String: String] {
             var digests: [String: String] = [:]
@@ -312,7 +311,8 @@ import TidemarkSync
         _ = try devices.verified()
     }
 
-    @Test func `a content that is here as a file, and was never sent, is known when a record with it comes`() async throws {
+    @Test
+    func `a content that is here as a file, and was never sent, is recognised when a record with it arrives`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1)
         try await LazyDevices.save(picture, as: "mine", on: devices.viewer)
@@ -324,12 +324,12 @@ import TidemarkSync
         #expect(devices.database.downloads == [])
     }
 
-    @Test func `a content that has come damaged is not taken, and a damaged file is found and evicted`() async throws {
+    @Test func `a content that arrives damaged is refused, and a damaged file is found and evicted`() async throws {
         let devices = try await LazyDevices()
         try await LazyDevices.save(LazyDevices.picture(1), as: "r", on: devices.maker)
         try await devices.sync()
         let id = try devices.asset("r")
-        // What an interrupted download has left is not the beginning of the content.
+        // The partial file of an interrupted download is not the beginning of the content.
         let digest = AssetDigest.asset(of: LazyDevices.picture(1)).digest
         try FileManager.default.createDirectory(
             at: devices.viewer.container.url.appendingPathComponent("downloads"), withIntermediateDirectories: true)
@@ -347,7 +347,7 @@ import TidemarkSync
         _ = try devices.verified()
     }
 
-    @Test func `a damaged file that gets a content's name while the content comes gives way to it`() async throws {
+    @Test func `a damaged file that gets a content's name during its download is replaced`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1)
         try await LazyDevices.save(picture, as: "r", on: devices.maker)
@@ -363,7 +363,7 @@ import TidemarkSync
         #expect(try devices.verified().notDownloaded == 0)
     }
 
-    @Test func `a content that is not what its identifier says never has its name`() async throws {
+    @Test func `a content that does not match its identifier never gets its name`() async throws {
         let devices = try await LazyDevices()
         let contents = [Data(repeating: 1, count: 5_000), Data(repeating: 2, count: 5_000)]
         for (number, content) in contents.enumerated() {
@@ -384,12 +384,12 @@ import TidemarkSync
         await #expect(throws: StoreError(.corrupt, "")) {
             try await access.download([id], priority: .userInitiated, progress: nil)
         }
-        // Its folder was not even made.
+        // Its folder was not made either.
         #expect(!FileManager.default.fileExists(atPath: folder.path))
         #expect(!AssetFiles.isHere(id, in: devices.maker.container.assets))
     }
 
-    @Test func `a backup has what is here, and tells nothing of the rest as damage`() async throws {
+    @Test func `a backup has the contents that are here, and does not report the others as damage`() async throws {
         let devices = try await LazyDevices()
         for number in 0..<2 { try await LazyDevices.save(LazyDevices.picture(number), as: "r\(number)", on: devices.maker) }
         try await devices.sync()

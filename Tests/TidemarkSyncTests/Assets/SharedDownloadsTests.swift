@@ -9,13 +9,13 @@ import TidemarkTransfer
 
 @testable import TidemarkSync
 
-/// Goal: the transfers of a container's two stores don't take the folder of downloads from each other. Method: both transfers by themselves, in an
-/// order that is given.
+/// Goal: the transfers of a container's two stores don't remove each other's folder of downloads. Method: both transfers by
+/// themselves, in a given order.
 @Suite(.timeLimit(.minutes(30))) struct SharedDownloadsTests {
     private let scratch: Scratch
     private let cloud: TestCloud
     private let container: ContainerDirectory
-    /// What the cloud has, in the zone of a device.
+    /// The cloud's contents, in the zone of a device.
     private let assets: [CloudAsset]
     private let contents: [Data]
     private let zone = CloudZoneID(SyncConfiguration().zoneName)
@@ -66,21 +66,21 @@ import TidemarkTransfer
 
     private var isThere: Bool { FileManager.default.fileExists(atPath: folder.path) }
 
-    @Test func `a transfer goes on when that of the other store ends, and the last one removes the folder`() async throws {
+    @Test func `a transfer continues when that of the other store ends, and the last one removes the folder`() async throws {
         let (own, shared) = (try transfer(.private), try transfer(.shared))
         #expect(try await fetches([0], with: own))
         #expect(try await fetches([1], with: shared))
         await shared.close()
         #expect(isThere)
         #expect(try await fetches([2], with: own))
-        // The other one comes again, and is the last.
+        // The other transfer starts again, and is the last.
         #expect(try await fetches([3], with: shared))
         await own.close()
         #expect(isThere)
         #expect(try await fetches([4], with: shared))
         await shared.close()
         #expect(!isThere)
-        // Nothing is left of uses that have ended.
+        // No use of the folder is left.
         await shared.close()
         #expect(try await fetches([5], with: own))
         #expect(isThere)
@@ -88,7 +88,7 @@ import TidemarkTransfer
         #expect(!isThere)
     }
 
-    @Test func `both at once fetch all contents`() async throws {
+    @Test func `two transfers at once fetch all contents`() async throws {
         for _ in 0..<4 {
             let (own, shared) = (try transfer(.private), try transfer(.shared))
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -1,18 +1,18 @@
 import TidemarkModel
 import TidemarkTesting
 
-/// A clock that shows another time than the right one.
+/// A clock that shows a wrong time.
 enum WrongClock: String, CaseIterable, Sendable {
     case tenYearsAhead, tenYearsBehind
-    /// It began at the beginning of 1970, or a year before.
+    /// It shows the beginning of 1970, or a year before.
     case of1970, of1969
-    /// It stands where a clock that counts nanoseconds in 64 bits ends.
+    /// It shows the greatest time of a clock that counts nanoseconds in 64 bits.
     case of2262
-    /// It stands at the ends of a clock that counts microseconds in 64 bits.
+    /// It shows the greatest or least time of a clock that counts microseconds in 64 bits.
     case greatest, least
-    /// It goes back by an hour with each look.
+    /// It goes back by an hour at each reading.
     case backward
-    /// With each look it is wrong by another time of up to ten years.
+    /// At each reading it is wrong by another time of up to ten years.
     case jumping
 
     static let tenYears: Int64 = 3653 * 86_400 * 1_000_000
@@ -48,7 +48,7 @@ enum WrongClock: String, CaseIterable, Sendable {
     }
 }
 
-/// A clock of a device, which may be put right.
+/// The clock of a device, which can be corrected.
 final class DeviceClock: Sendable {
     private let right: @Sendable () -> Int64
     private let wrong: @Sendable () -> Int64

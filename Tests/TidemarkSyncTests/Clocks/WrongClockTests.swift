@@ -10,9 +10,9 @@ import TidemarkTesting
 
 @testable import TidemarkSync
 
-/// Goal: a clock that is wrong by years, goes back, or stands at the end of its range wins nothing permanently, makes nothing wait for years,
-/// and traps nothing. Method: a device with such a clock beside two whose clocks are right, under policies that weigh times and that do not;
-/// the waits of a synchronisation whose clock is set back.
+/// Goal: a clock that is wrong by years, goes back, or shows the end of its range does not win permanently, does not cause waits
+/// of years, and does not crash. Method: a device with such a clock beside two with correct clocks, under policies that compare
+/// times and that do not; the waits of a synchronisation whose clock is set back.
 @Suite(.timeLimit(.minutes(30))) struct WrongClockTests {
     /// Three devices of one account, the first of which has a wrong clock.
     private struct Devices {
@@ -45,7 +45,7 @@ import TidemarkTesting
         var wrong: Device { all[0] }
         var right: Device { all[1] }
 
-        /// Synchronises all, twice, so that what each has sent is everywhere.
+        /// Synchronises all devices twice, so that everything that each has sent is everywhere.
         func sync(_ what: Comment) async throws {
             for device in all + all {
                 let report = try await device.engine.sync(patience: .seconds(60))
@@ -54,12 +54,12 @@ import TidemarkTesting
             for device in all { #expect(try device.records() == all[2].records(), what) }
         }
 
-        /// What all have as the caption of the record.
+        /// The captions of the record on all devices.
         func caption() throws -> FieldValue? { try all[2].records()["senja"]?["caption"] }
     }
 
     @Test(arguments: WrongClock.allCases, ["latestEdit", "mergeByPropertyObjectTrump", "mergeByPropertyStoreTrump"])
-    func `the later edit of a device whose clock is right wins, whatever the other one's clock shows`(
+    func `the later edit of a device with a correct clock wins, whatever the other clock shows`(
         wrong: WrongClock, policy: String
     ) async throws {
         let devices = try await Devices(wrong, try #require(MergePolicy(name: policy)))
@@ -74,12 +74,12 @@ import TidemarkTesting
         try await later("by the right one", by: devices.right)
         try await later("by the wrong one", by: devices.wrong)
         try await later("by a third one", by: devices.all[2])
-        // Fields that nobody else has edited are kept from both.
+        // Fields that no other device has edited are kept from both.
         try await devices.wrong.set("senja", ["rating": .int64(2)])
         try await devices.right.set("senja", ["caption": .string("of one field")])
         try await devices.sync("of two fields")
         #expect(try devices.right.records()["senja"] == ["caption": .string("of one field"), "rating": .int64(2)])
-        // One of two edits at once wins, and no more than that.
+        // One of two simultaneous edits wins, which one is open.
         for round in 0..<2 {
             try await devices.wrong.set("senja", ["caption": .string("wrong, at once \(round)")])
             try await devices.right.set("senja", ["caption": .string("right, at once \(round)")])
@@ -95,7 +95,7 @@ import TidemarkTesting
         try await devices.sync("deleted")
         #expect(try devices.right.records().isEmpty)
         try await later("made again", by: devices.wrong)
-        // Dates of history and of events can be told.
+        // The times of history and events can be printed.
         for device in devices.all {
             for event in try device.reader().events() { #expect(!Timestamp.text(microseconds: event.event.start).isEmpty) }
             #expect(try StoreVerification(of: device.container).run().problems.isEmpty)
@@ -103,7 +103,7 @@ import TidemarkTesting
     }
 
     @Test(arguments: [CloudError.Code.referenceViolation, .secondFactorRequired, .quotaExceeded])
-    func `a record that was refused while the clock was ahead goes when the clock is right`(code: CloudError.Code) async throws {
+    func `a record refused while the clock was ahead is sent when the clock is right`(code: CloudError.Code) async throws {
         let scratch = try Scratch()
         let cloud = try await TestCloud(scratch)
         let recording = RecordingDatabase(try cloud.database())
@@ -123,7 +123,7 @@ import TidemarkTesting
         #expect(recording.sent == ["senja"])
     }
 
-    @Test func `a pause that began while the clock was ahead is over when the clock is right`() {
+    @Test func `a pause that began while the clock was ahead ends when the clock is corrected`() {
         let (right, wrong) = (1_763_712_000_000_000 as Int64, 1_763_712_000_000_000 + WrongClock.tenYears)
         var machine = SyncMachine()
         machine.setUpFailed(at: wrong, retryAfter: .seconds(60), random: 0.5)
@@ -142,7 +142,7 @@ import TidemarkTesting
         #expect(machine.next(at: right) == .exportBatch)
     }
 
-    @Test func `a change that is to be tried again waits no longer than a day after the clock was set back`() {
+    @Test func `a change to be tried again waits at most a day after the clock was set back`() {
         let (right, wrong) = (1_763_712_000_000_000 as Int64, 1_763_712_000_000_000 + WrongClock.tenYears)
         var machine = SyncMachine()
         machine.setUpSucceeded()
@@ -156,7 +156,7 @@ import TidemarkTesting
         #expect(machine.next(at: right + pause) == .exportBatch)
     }
 
-    @Test func `waits, edit times and texts of moments have no end of their range at which they trap`() {
+    @Test func `waits, edit times and texts of times do not overflow`() {
         for now in [Timestamp.range.lowerBound, 0, Timestamp.range.upperBound] {
             for asked in [nil, Duration.zero, .seconds(-1), .seconds(Int64.max), .seconds(Int64.min)] {
                 var backoff = SyncMachine.backoff

@@ -6,9 +6,10 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: every error that a cloud can answer with has the outcome that the guide says, whatever it is an answer to: it is tried again, or
-/// told with the record; nothing is lost, the other records go, and no loop goes without pauses. Method: each code as the answer to each
-/// kind of request, once and each time, to a real container; then the cloud answers again, and both sides have to be equal.
+/// Goal: every error of a cloud has the outcome of the guide's table, in answer to each kind of request: the request is tried
+/// again, or the record gets an issue; nothing is lost, other records are sent, and no loop runs without pauses. Method: each
+/// code as the answer to each kind of request, once and each time, to a real container; then the cloud answers again, and both
+/// sides must be equal.
 @Suite(.timeLimit(.minutes(30))) struct CloudErrorTests {
     private static let repository = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
@@ -40,7 +41,7 @@ import TidemarkSync
     }
 
     @Test(arguments: ScriptedDatabase.Operation.allCases, [false, true])
-    func `each error of a cloud has its outcome, and in the end both sides have everything`(
+    func `each error of a cloud has its outcome, and finally both sides have everything`(
         operation: ScriptedDatabase.Operation, always: Bool
     ) async throws {
         let place = ScriptedDatabase.Operation.allCases.firstIndex(of: operation)! + (always ? 1 : 0)
@@ -50,7 +51,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `a content that is asked for comes after any error, and the error is told`() async throws {
+    @Test func `a requested content is fetched after any error, and the error is reported`() async throws {
         let devices = try await LazyDevices()
         let picture = LazyDevices.picture(1)
         for row in ErrorTable.rows {
@@ -60,7 +61,7 @@ import TidemarkSync
             try await devices.sync()
             let id = try devices.asset(name)
             devices.database.downloadsFail(with: code)
-            // The content may be in another zone of the account, and is not.
+            // The content may be in another zone of the account, but is not.
             let isAbsent = [CloudError.Code.assetNotAvailable, .zoneNotFound].contains(code)
             let expected = CloudError(isAbsent ? .assetNotAvailable : code, "")
             await #expect(throws: expected, "\(code.rawValue)") {

@@ -1,26 +1,26 @@
 import Foundation
 import TidemarkCloud
 
-/// What becomes of a change, or of a fetch, that a cloud answers with an error.
+/// The outcome of a change or a fetch that a cloud answers with an error.
 enum ErrorOutcome: Hashable, Sendable {
-    /// The synchronisation tries it again by itself, after longer and longer pauses.
+    /// The synchronisation tries again by itself, after longer and longer pauses.
     case again
-    /// The record has an issue, and goes again after so many seconds; `nil`: when it is edited.
+    /// The record has an issue, and is sent again after so many seconds; if `nil`, when it is edited.
     case issue(after: Int64?)
-    /// The synchronisation stops, and begins again with the next one.
+    /// The synchronisation stops, and the next one starts again.
     case stops
-    /// The store is emptied, and what the cloud does not have is set aside.
+    /// The store is emptied, and changes that the cloud does not have are set aside.
     case emptied
     /// The record is here without its content, which the next synchronisation fetches.
     case deferred
-    /// There is nothing left to be done.
+    /// Nothing is left to do.
     case done
 }
 
-/// The outcomes of all errors of a cloud, as the guide has them.
+/// The outcomes of all errors of a cloud, as in the guide.
 enum ErrorTable {
-    /// In Documentation/Guides/Sync.md, word by word. Of two words in a cell, the first is for an error that comes once, the second for one
-    /// that comes each time.
+    /// The text is the table in Documentation/Guides/Sync.md. If a cell has two words, the first is for an error that occurs
+    /// once, the second for one that occurs each time.
     static let text = """
         | code | account, zone | list of changes | request | new record | changed record | deletion | upload | download |
         |---|---|---|---|---|---|---|---|---|
@@ -57,7 +57,7 @@ enum ErrorTable {
         let code: CloudError.Code
         fileprivate let cells: [String]
 
-        /// The outcome of an error that comes once, or each time.
+        /// The outcome of an error that occurs once, or each time.
         func outcome(of operation: ScriptedDatabase.Operation, always: Bool) -> ErrorOutcome? {
             let column =
                 switch operation {
@@ -76,9 +76,9 @@ enum ErrorTable {
             case "again": return .again
             case "1 min": return .issue(after: 60)
             case "10 min": return .issue(after: 600)
-            // Nobody can edit what is deleted.
+            // A deleted record can't be edited.
             case "1 day": return .issue(after: operation == .deleteRequest ? 600 : 86_400)
-            // Nobody can edit what is deleted.
+            // A deleted record can't be edited.
             case "edit": return .issue(after: operation == .deleteRequest ? 600 : nil)
             case "stops": return .stops
             case "emptied": return .emptied

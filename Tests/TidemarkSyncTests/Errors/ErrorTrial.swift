@@ -8,8 +8,8 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// A device and a cloud that answers one kind of request with an error. The device has something to send, or to fetch, that the error is
-/// about, and another record to send.
+/// A device, and a cloud that answers one kind of request with an error. The device has a change to send or to fetch that gets
+/// the error, and another record to send.
 struct ErrorTrial {
     private static let zone = CloudZoneID("TidemarkZone")
     private static let picture = Picture.png(7)
@@ -64,7 +64,7 @@ struct ErrorTrial {
         for case .failed(let error) in try await database.modify(request) { throw error }
     }
 
-    /// Has the cloud answer with a code, and looks for the outcome.
+    /// Makes the cloud answer with a code, and checks the outcome.
     func run(_ code: CloudError.Code, always: Bool, expecting outcome: ErrorOutcome) async throws {
         let what: Comment = "\(operation.rawValue), \(code.rawValue), \(always ? "each time" : "once")"
         scripted.answer(operation, code, times: always ? .max : 1)
@@ -87,7 +87,7 @@ struct ErrorTrial {
         try await converge(what)
     }
 
-    /// The failure is told, with what can be done, and nothing that waits has gone.
+    /// Checks that the failure is reported with a remedy, and that all pending changes are kept.
     private func expectFailure(_ report: SyncReport, _ code: CloudError.Code, _ what: Comment) {
         #expect(report.failure?.reason.contains(code.rawValue) == true, what)
         #expect(report.failure?.isPassing == ErrorReaction(code).isPassing, what)
@@ -96,24 +96,24 @@ struct ErrorTrial {
     private func expectIssue(_ code: CloudError.Code, _ seconds: Int64?, _ what: Comment) async throws {
         let reader = try device.reader()
         let issue = try #require(try reader.syncIssues(record: Self.bad).first { $0.code != nil }, what)
-        // A content that the cloud does not take is an issue of its record.
+        // A content that the cloud refuses is an issue of its record.
         let isOfContent = operation == .upload && seconds == 60
         #expect(issue.code == (isOfContent ? CloudError.Code.assetNotAvailable.rawValue : code.rawValue), what)
         #expect(issue.reason?.isEmpty == false, what)
         let lastTry = try #require(issue.lastTry, what)
         #expect(issue.nextTry == seconds.map { lastTry + $0 * 1_000_000 }, what)
         #expect(try reader.outbox().pending > 0, what)
-        // What has no cause among the records is no reason to send one of them.
+        // Without a cause among the records there is no reason to send one of them.
         let isOfRecord = [.save, .edit, .delete].contains(operation) && code != .batchRequestFailed
         if isOfRecord || isOfContent { try await expectOthers(what) }
     }
 
-    /// The other record has gone.
+    /// Checks that the other record was sent.
     private func expectOthers(_ what: Comment) async throws {
         #expect(try await inCloud()["good"] == "good", what)
     }
 
-    /// The store is empty, nothing is sent any more, and what was set aside comes back when a person has signed in again.
+    /// Checks that the store is empty and sends nothing, and that what was set aside can be restored after another sign-in.
     private func restoreEmptied(_ report: SyncReport, _ code: CloudError.Code, _ what: Comment) async throws {
         #expect(report.failure?.reason.contains(code.rawValue) == true, what)
         #expect(try device.records().isEmpty, what)
@@ -126,7 +126,7 @@ struct ErrorTrial {
         try await device.engine.restore(quarantine)
     }
 
-    /// When the cloud answers again, and what has to be edited was edited, both sides have everything.
+    /// Checks that both sides have everything once the cloud answers again and records with issues were edited.
     private func converge(_ what: Comment) async throws {
         scripted.heal()
         let issues = try device.reader().syncIssues().filter { $0.code != nil && $0.nextTry == nil && $0.kind == .save }
@@ -156,7 +156,7 @@ struct ErrorTrial {
             try await database.download(asset, in: Self.zone, from: 0, count: Self.picture.count) == Self.picture, what)
     }
 
-    /// The captions of what the cloud has.
+    /// The captions of the cloud's records.
     private func inCloud() async throws -> [String: String] {
         let page = try await database.zoneChanges(Self.zone, since: nil, limit: nil, desiredKeys: nil)
         var captions: [String: String] = [:]

@@ -3,9 +3,9 @@ import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
-/// A database that answers one kind of request with an error, as often as it is told to, and does everything else.
+/// A database that answers one kind of request with an error, a given number of times, and does all other requests.
 final class ScriptedDatabase: ForwardingDatabase {
-    /// What the error is an answer to.
+    /// The kind of request, or of record, that gets the error.
     enum Operation: String, CaseIterable, Sendable {
         case account, makeZone
         case listZones, fetch
@@ -31,7 +31,7 @@ final class ScriptedDatabase: ForwardingDatabase {
 
     /// The record that the errors are about.
     static let record = "bad"
-    /// After so many requests nothing fails any more: a synchronisation without an end must not hang the test.
+    /// After so many requests none fails any more, so that an endless synchronisation does not hang the test.
     static let requestsMax = 5000
 
     let base: any CloudDatabase
@@ -39,9 +39,9 @@ final class ScriptedDatabase: ForwardingDatabase {
 
     init(_ base: any CloudDatabase) { self.base = base }
 
-    /// How many requests have come since ``answer(_:_:times:)``.
+    /// The number of requests since ``answer(_:_:times:)``.
     var requests: Int { state.withLock(\.requests) }
-    /// How many of them have failed.
+    /// The number of these that have failed.
     var failures: Int { state.withLock(\.failures) }
 
     /// Answers requests of a kind with an error from now on.
@@ -52,7 +52,7 @@ final class ScriptedDatabase: ForwardingDatabase {
     /// Answers all requests from now on.
     func heal() { state.withLock { $0.script = nil } }
 
-    /// The error of a request, and what it is an answer to; `nil` if the request is done.
+    /// The error of a request, and the kind that it answers; `nil` if the request is done.
     private func injected(_ operations: [Operation]) -> (operation: Operation, error: CloudError)? {
         let script = state.withLock { state -> Script? in
             state.requests += 1
@@ -88,7 +88,7 @@ final class ScriptedDatabase: ForwardingDatabase {
         return try await refusing(request, failure.error)
     }
 
-    /// Refuses the record, and with it the atomic request. What the error says of the record is true.
+    /// Refuses the record, and so the atomic request. The details in the error fit the record.
     private func refusing(
         _ request: ModifyRecordsRequest, _ error: CloudError
     ) async throws(CloudError) -> [RecordOutcome] {

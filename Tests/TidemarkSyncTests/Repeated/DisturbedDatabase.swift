@@ -3,14 +3,14 @@ import TestSupport
 import TidemarkCloud
 import TidemarkModel
 
-/// The requests of all devices of a run in one sequence, one of which is disturbed.
+/// The requests of all devices of a run in one sequence. One of them is disturbed.
 final class RequestSequence: Sendable {
     enum Disturbance: String, CaseIterable, Sendable {
         /// The request is done, and its answer is lost.
         case lostAnswer
-        /// The request comes twice, and the first answer counts.
+        /// The request arrives twice, and the first answer counts.
         case doubled
-        /// The request comes twice, and the last answer counts.
+        /// The request arrives twice, and the last answer counts.
         case doubledWithLastAnswer
     }
 
@@ -19,14 +19,14 @@ final class RequestSequence: Sendable {
     private let names = LockedValue<[String]>([])
 
     /// - Parameters:
-    ///   - disturbance: What happens to a request; `nil` if nothing does.
-    ///   - number: Which request, from 1 on.
+    ///   - disturbance: The disturbance of a request; `nil` for none.
+    ///   - number: The number of the disturbed request, from 1 on.
     init(_ disturbance: Disturbance? = nil, at number: Int = 0) { (self.disturbance, disturbed) = (disturbance, number) }
 
-    /// The names of the requests that have come.
+    /// The names of the requests so far.
     var requests: [String] { names.withLock(\.self) }
 
-    /// Notes a request, and returns what happens to it.
+    /// Records a request, and returns its disturbance.
     fileprivate func next(_ name: String) -> Disturbance? {
         let number = names.withLock { names -> Int in
             names.append(name)
@@ -36,7 +36,8 @@ final class RequestSequence: Sendable {
     }
 }
 
-/// A device's way to the cloud, on which one request of a sequence is disturbed. It takes two records a request, and small pieces of contents.
+/// A device's connection to the cloud, on which one request of a sequence is disturbed. It sends two records per request, and
+/// small pieces of contents.
 final class DisturbedDatabase: ForwardingDatabase {
     let base: any CloudDatabase
     private let sequence: RequestSequence
@@ -60,7 +61,7 @@ final class DisturbedDatabase: ForwardingDatabase {
             do throws(CloudError) {
                 return try await body()
             } catch {
-                // A piece of a content that is there already has the wrong place.
+                // A piece that arrived before has the wrong offset now.
                 return answer
             }
         }

@@ -8,26 +8,26 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTesting
 
-/// Goal: each request of a synchronisation has one effect, though its answer is lost or it comes twice. Method: two devices do the same again
-/// and again, each time with another request disturbed; records, contents, the cloud's count of changes and the bytes of the account's
-/// quota have to be those of an undisturbed run.
+/// Goal: each request of a synchronisation has one effect, even if its answer is lost or it arrives twice. Method: two devices do
+/// the same again and again, each time with another request disturbed; records, contents, the cloud's count of changes and the
+/// bytes of the account's quota must be those of an undisturbed run.
 @Suite(.timeLimit(.minutes(30))) struct RepeatedRequestTests {
-    /// The requests that a synchronisation makes in this run: each of them is disturbed at least once.
+    /// The kinds of requests of this run: each of them is disturbed at least once.
     private static let kinds: Set<String> = [
         "account", "modifyZones", "modify", "databaseChanges", "zoneChanges", "missingAssets", "upload", "download",
     ]
     private static let zone = CloudZoneID("TidemarkZone")
 
-    /// What a run has come to.
+    /// The result of a run.
     private struct Outcome: Equatable {
         let records: [String: [String: FieldValue]]
         /// The number of the cloud's last change.
         let changes: Int64?
         /// The bytes that the account uses.
         let used: Int64?
-        /// The bytes that are set aside for contents on their way.
+        /// The bytes that are reserved for contents being uploaded.
         let reserved: [Int64]
-        /// The digests of the contents that the cloud has, and parts of others.
+        /// The digests of the cloud's contents, and of partial uploads.
         let contents: [String]
     }
 
@@ -73,7 +73,7 @@ import TidemarkTesting
         #expect(page.changes.count == records.count, what)
         let used = try await database.account().used
         let reserved = try await cloud.usage(of: account).map(\.reserved)
-        // One more change, whose number tells how many there were.
+        // One more change, whose number shows how many there were.
         let last = RecordOperation(.create, CloudRecord(CloudRecordID("last", in: Self.zone), type: "Destination"))
         let outcomes = try await database.modify(ModifyRecordsRequest(zone: Self.zone, operations: [last]))
         guard case .saved(let record)? = outcomes.first, let tag = record.changeTag else {
@@ -86,7 +86,7 @@ import TidemarkTesting
     }
 
     @Test(arguments: RequestSequence.Disturbance.allCases)
-    func `a sync with one request disturbed, each in turn, ends as an undisturbed one`(
+    func `a synchronisation with any one request disturbed ends like an undisturbed one`(
         _ disturbance: RequestSequence.Disturbance
     ) async throws {
         let undisturbed = RequestSequence()
@@ -97,7 +97,7 @@ import TidemarkTesting
         #expect(expected.changes != nil && expected.used ?? 0 > 0 && !expected.contents.isEmpty)
         let place = RequestSequence.Disturbance.allCases.firstIndex(of: disturbance)!
         for (index, name) in requests.enumerated() where DrawnTrials.have(index + place) {
-            // Only requests that change something have answers that may differ.
+            // Only the answers to changes may differ.
             let changes = ["modify", "modifyZones", "upload"].contains(name)
             guard disturbance != .doubledWithLastAnswer || changes else { continue }
             let what: Comment = "\(disturbance.rawValue), request \(index + 1), \(name)"

@@ -7,11 +7,11 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a record that leaves a zone takes the edits of other devices along, and one that is deleted there does not come back. Method: devices of one
-/// person exchange with a cloud in memory, step by step; the deletion in the old zone comes first.
+/// Goal: a record that leaves a zone keeps the edits of other devices, and a record that is deleted there does not come back.
+/// Method: devices of one person exchange with a cloud in memory, step by step; the deletion in the old zone arrives first.
 @Suite(.timeLimit(.minutes(30))) struct LeavingZonesTests {
     @Test(arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit], [true, false])
-    func `what was edited in a zone that the record has left is in the record, though its deletion there comes first`(
+    func `an edit in a zone that the record has left is kept, though the deletion there arrives first`(
         policy: MergePolicy, isSent: Bool
     ) async throws {
         let scratch = try Scratch()
@@ -21,7 +21,7 @@ import TidemarkSync
         try await b.set("senja", ["rating": .int64(5)])
         try await a.move("senja", to: .default)
         try await a.sync([.shared, .default])
-        // The deletion comes as the answer to the edit, or by itself.
+        // The deletion is the answer to the edit, or arrives by itself.
         if isSent { try await b.send(.shared) } else { try await b.fetch(.shared) }
         #expect(try b.values().values.first?["senja"]?["rating"] == .int64(5))
         for device in [b, a, b] { try await device.sync([.shared, .default]) }
@@ -45,7 +45,7 @@ import TidemarkSync
         try await a.delete("senja")
         try await a.sync([.shared, .default])
         try await b.fetch(.shared)
-        // It waits, and nothing of it is sent.
+        // The edit is deferred, and nothing of it is sent.
         #expect(try b.reader().deferredRecords().map(\.reason) == [.move])
         #expect(try await b.next(.shared).isEmpty)
         for device in [b, a] { try await device.sync([.shared, .default]) }
@@ -57,7 +57,7 @@ import TidemarkSync
         #expect(cloud.values == [:])
     }
 
-    @Test func `a deletion that waits is applied, too, when the store has lost its other zones meanwhile`() async throws {
+    @Test func `a deferred deletion is also applied if the store has lost its other zones in the meantime`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump)
         try await b.set("lofoten", ["caption": .string("Lofoten")], zone: b.id(.shared))
@@ -85,7 +85,7 @@ import TidemarkSync
         try await a.move("senja", to: .other)
         try await a.sync(zones)
         try await b.fetch(.shared)
-        // In the next round it has moved back, behind what was fetched of the first zone.
+        // In the next round it has moved back, after the first zone was fetched.
         try await b.store.beginImportRound()
         try await b.fetch(.shared)
         try await a.move("senja", to: .shared)
@@ -99,14 +99,14 @@ import TidemarkSync
     }
 
     @Test(arguments: [[ZoneName.shared, .default], [.default, .shared]], [true, false])
-    func `a record that a device with a fast clock has moved, and another one has moved back, is where the cloud has it`(
+    func `a record that a fast clock has moved, and another device has moved back, is where the cloud has it`(
         order: [ZoneName], isEdited: Bool
     ) async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump, lead: 3_600_000_000)
         try await b.move("senja", to: .shared)
         for device in [b, a, b] { try await device.sync([.shared, .default]) }
-        // By its clock, the second move is older.
+        // By the device's clock, the second move is older.
         if isEdited { try await b.set("senja", ["rating": .int64(5)]) }
         try await a.move("senja", to: .default)
         try await a.sync([.shared, .default])

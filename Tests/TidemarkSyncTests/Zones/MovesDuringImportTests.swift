@@ -10,14 +10,14 @@ import TidemarkStore
 
 @testable import TidemarkSync
 
-/// Goal: what moves to another zone, or is deleted, while a device fetches its zones one by one is on the device as it is in the cloud, with the
-/// device's own edits where the merge policy keeps them. Method: two devices of one account over a real cloud; one of them acts after the other
-/// one has asked which zones have changed.
+/// Goal: if a record moves to another zone, or is deleted, while a device fetches its zones one by one, the device ends with the
+/// cloud's state, and with its own edits where the merge policy keeps them. Method: two devices of one account over a real cloud;
+/// one of them acts after the other one has asked which zones have changed.
 @Suite(.timeLimit(.minutes(30))) struct MovesDuringImportTests {
     private static let zone = ZoneName.ofShare(root: "trip")
     private static let senja = RecordName(type: "Destination", name: "senja")
 
-    /// A database that has something happen once, after it was asked which zones have changed.
+    /// A database that runs something once, after it was asked which zones have changed.
     private final class HookedDatabase: ForwardingDatabase {
         let base: any CloudDatabase
         private let hook = LockedValue<(@Sendable () async throws -> Void)?>(nil)
@@ -53,7 +53,7 @@ import TidemarkStore
         let hooked: HookedDatabase
     }
 
-    /// Two devices that have `senja` and `bodø` in a zone of a share; the first one has changed `bodø` since.
+    /// Two devices with `senja` and `bodø` in a zone of a share; the first one has changed `bodø` since.
     private func devices(_ scratch: Scratch, _ policy: MergePolicy) async throws -> Pair {
         let cloud = try await TestCloud(scratch)
         let hooked = HookedDatabase(try cloud.database())
@@ -81,7 +81,7 @@ import TidemarkStore
         guard case .moved = moved else { throw StoreError(.invalid, "\(name) is in a share") }
     }
 
-    /// In which zones a device has its records.
+    /// The zones of a device's records.
     private func zones(_ device: Device) throws -> [String: ZoneName] {
         let reader = try device.reader()
         var zones: [String: ZoneName] = [:]
@@ -93,7 +93,7 @@ import TidemarkStore
         return zones
     }
 
-    /// Nothing is left to be done, and both have the same.
+    /// Checks that nothing is pending, and that both devices have the same.
     private func expectEqual(_ devices: Pair) async throws {
         #expect(try await devices.a.engine.sync().isComplete)
         #expect(try await devices.b.engine.sync().isComplete)
@@ -107,7 +107,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [MergePolicy.mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .latestEdit, .error])
-    func `an edit goes along with a record that moves while the zones are fetched`(policy: MergePolicy) async throws {
+    func `an edit moves with a record that moves while the zones are fetched`(policy: MergePolicy) async throws {
         let scratch = try Scratch()
         let it = try await devices(scratch, policy)
         try await it.b.set("senja", ["rating": .int64(5)])
@@ -124,7 +124,7 @@ import TidemarkStore
     }
 
     @Test(arguments: [MergePolicy.mergeByPropertyStoreTrump, .rollback])
-    func `a deletion that comes while the zones are fetched wins over an edit in the same synchronisation`(
+    func `a deletion that arrives while the zones are fetched wins over an edit in the same synchronisation`(
         policy: MergePolicy
     ) async throws {
         let scratch = try Scratch()
@@ -140,7 +140,7 @@ import TidemarkStore
         try await expectEqual(it)
     }
 
-    @Test func `a deletion is left to a person once no zone has the record, where the policy is to ask`() async throws {
+    @Test func `under the policy that asks, a deletion is left to a person once no zone has the record`() async throws {
         let scratch = try Scratch()
         let it = try await devices(scratch, .error)
         try await it.b.set("senja", ["rating": .int64(5)])
@@ -163,7 +163,7 @@ import TidemarkStore
         try await it.b.set("lofoten", ["rating": .int64(5)])
         try await it.a.delete("lofoten")
         #expect(try await it.a.engine.sync().isComplete)
-        // What does not come when everything is fetched again is looked up.
+        // A record that is missing when everything is fetched again is looked up.
         try await it.b.engine.refetch()
         let report = try await it.b.engine.sync()
         #expect(report.isComplete && report.deferred == 0)
@@ -171,7 +171,7 @@ import TidemarkStore
         #expect(try it.a.records().keys.sorted() == ["bodø", "senja"])
     }
 
-    @Test func `a preview shows a deletion that wins over an edit, and not as one that waits`() async throws {
+    @Test func `a preview shows a deletion that wins over an edit as done, not as deferred`() async throws {
         let scratch = try Scratch()
         let it = try await devices(scratch, .mergeByPropertyStoreTrump)
         try await it.b.set("senja", ["rating": .int64(5)])
@@ -189,7 +189,7 @@ import TidemarkStore
         #expect(preview.toSend == [])
     }
 
-    @Test func `a reference stays where both records move while the zones are fetched`() async throws {
+    @Test func `a reference stays if both records move while the zones are fetched`() async throws {
         let scratch = try Scratch()
         let it = try await devices(scratch, .mergeByPropertyObjectTrump)
         var stop = RecordTypeSchema(

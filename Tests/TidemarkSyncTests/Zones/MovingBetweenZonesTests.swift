@@ -8,20 +8,20 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a record that moves into another zone is the same record everywhere, whoever edits it meanwhile and whatever comes first. Method:
-/// devices of one person exchange with a cloud in memory, step by step.
+/// Goal: a record that moves into another zone is the same record everywhere, with any edits in the meantime and in any order of
+/// arrival. Method: devices of one person exchange with a cloud in memory, step by step.
 @Suite(.timeLimit(.minutes(30))) struct MovingBetweenZonesTests {
     private static let firstSeed = 100
     private static let senja = RecordName(type: "Destination", name: "senja")
 
-    @Test func `what is pending goes along, and the old place is told when the new one has it`() async throws {
+    @Test func `pending edits move along, and the old place is deleted once the cloud has the new one`() async throws {
         let scratch = try Scratch()
         let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
         try await a.move("senja", to: .shared)
         #expect(try a.values() == ["share-a": ["senja": ["caption": .string("Senja in June"), "details": .string("an island")]]])
         #expect(try a.reader().outbox().pending == 2)
-        // Nobody is to see it gone in between.
+        // No device is to see the record missing in between.
         #expect(try await a.next(.default).isEmpty)
         let batch = try await a.next(.shared)
         #expect(batch.items.map(\.values) == [["caption": .string("Senja in June"), "details": .string("an island")]])
@@ -36,7 +36,7 @@ import TidemarkSync
         #expect(try StoreVerification(of: a.store.container).run().problems == [])
     }
 
-    @Test func `a move tells others of an update, and the record's own history goes on`() async throws {
+    @Test func `a move is an update to other devices, and the record's own history continues`() async throws {
         let scratch = try Scratch()
         let (_, a, _) = try await ZonedDevice.pair(scratch)
         let token = try a.reader().historyToken()
@@ -54,13 +54,13 @@ import TidemarkSync
         await #expect(throws: StoreError.self) { try await a.store.undo(transaction: move.id, author: "test") }
     }
 
-    @Test func `when fields were edited is not when the record was moved`() async throws {
+    @Test func `the times of edits differ from the time of the move`() async throws {
         let scratch = try Scratch()
         let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         let before = try #require(cloud.zones[.default]?["senja"]?.edited["details"])
         try await a.set("senja", ["caption": .string("Senja in June")])
         let edit = try #require(try a.reader().transactions().first).time
-        // One that no cloud has yet, too.
+        // The same holds for a record that no cloud has yet.
         try await a.set("lofoten", ["caption": .string("Lofoten")])
         let insert = try #require(try a.reader().transactions().first).time
         try await a.move("senja", to: .shared)
@@ -76,7 +76,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [[ZoneName.shared, .default], [.default, .shared]])
-    func `another device that has edited nothing has it once, whatever comes first`(order: [ZoneName]) async throws {
+    func `a device without edits has a moved record once, in any order of arrival`(order: [ZoneName]) async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
@@ -97,7 +97,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [[ZoneName.shared, .default], [.default, .shared]], [true, false])
-    func `what was edited on another device that had not heard of the move is in the record, whatever comes first`(
+    func `an edit by a device that did not know of the move is kept, in any order of arrival`(
         order: [ZoneName], isSent: Bool
     ) async throws {
         let scratch = try Scratch()
@@ -123,19 +123,19 @@ import TidemarkSync
         #expect(cloud.values == ["share-a": ["senja": senja]])
     }
 
-    @Test func `a record that was edited, deleted in the cloud and made there again is the one that has moved`() async throws {
+    @Test func `a record that was edited, deleted in the cloud and made there again counts as moved`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])
-        // The second device hears of the deletion only, and brings the record back.
+        // The second device learns only of the deletion, and brings the record back.
         try await b.set("senja", ["rating": .int64(5)])
         try await b.sync([.default])
         #expect(cloud.values.keys.sorted() == ["_defaultZone", "share-a"])
         let senja: [String: FieldValue] = [
             "caption": .string("Senja"), "details": .string("an island"), "rating": .int64(5),
         ]
-        // The first one's edits came in between.
+        // The first device's edits arrived in between.
         try await a.set("senja", ["details": .string("a large island")])
         try await a.sync([.shared, .default])
         let merged = senja.merging(["details": .string("a large island")]) { $1 }
@@ -145,14 +145,15 @@ import TidemarkSync
         #expect(try b.values() == ["share-a": ["senja": merged]])
     }
 
-    @Test func `what only the old place had got is not lost when the second device is the first to hear of both`() async throws {
+    @Test
+    func `an edit that only the old place got is kept if the second device is the first to learn of the move`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         try await a.move("senja", to: .shared)
         try await a.sync([.shared, .default])
         try await b.set("senja", ["rating": .int64(5)])
         try await b.sync([.default])
-        // Its edit is in the cloud, where the record was; it has nothing pending.
+        // Its edit is in the cloud, at the record's old place; it has nothing pending.
         #expect(try b.reader().outbox().pending == 0)
         try await b.sync([.shared, .default])
         try await a.sync([.shared, .default])
@@ -164,7 +165,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [true, false])
-    func `two devices that move a record at once into different zones end with one, in the zone of the later`(
+    func `two devices that move a record at once into different zones end with one, in the zone of the later move`(
         isForeignFirst: Bool
     ) async throws {
         let scratch = try Scratch()
@@ -188,13 +189,13 @@ import TidemarkSync
         }
     }
 
-    @Test func `a record that moves there and back while another device sleeps is where it was`() async throws {
+    @Test func `a record that moves there and back while another device is off is where it was`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch)
         let zones: [ZoneName] = [.shared, .default]
         try await a.move("senja", to: .shared)
         try await a.send(.shared)
-        // It hears of the new place before the old one knows.
+        // The device learns of the new place before the old one.
         try await b.fetch(.shared)
         try await a.sync(zones)
         try await a.move("senja", to: .default)
@@ -206,7 +207,7 @@ import TidemarkSync
         for device in [a, b] { #expect(try device.values() == ["_defaultZone": ["senja": senja]]) }
     }
 
-    @Test func `a request that was on its way when the record moved ends well`() async throws {
+    @Test func `a request that is under way when the record moves ends well`() async throws {
         let scratch = try Scratch()
         let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
@@ -219,7 +220,7 @@ import TidemarkSync
         #expect(try a.reader().outbox().pending == 0)
     }
 
-    /// The entries of the outbox that name another change than the last one of their row.
+    /// Checks for entries of the outbox that name another change than the last one of their row.
     private func strayEntries(_ device: ZonedDevice) async throws -> [String] {
         try await device.reader().database.read { db in
             try String.fetchAll(
@@ -235,7 +236,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [(.mergeByPropertyStoreTrump, "of B"), (.mergeByPropertyObjectTrump, "of A")] as [(MergePolicy, String)])
-    func `an edit that only the old place has got meets one that was made here by the policy, and the log tells it`(
+    func `an edit that only the old place got meets an edit made here by the policy, and the log has the conflict`(
         policy: MergePolicy, winner: String
     ) async throws {
         let scratch = try Scratch()
@@ -256,7 +257,7 @@ import TidemarkSync
         #expect(cloud.values == ["share-a": ["senja": senja]])
     }
 
-    @Test func `a device that hears of the new place first has the old copy deleted, which it never had`() async throws {
+    @Test func `a device that learns of the new place first deletes the old copy, which it never had`() async throws {
         let scratch = try Scratch()
         let (cloud, a, _) = try await ZonedDevice.pair(scratch)
         try await a.set("senja", ["caption": .string("Senja in June")])
@@ -273,12 +274,12 @@ import TidemarkSync
         #expect(try c.reader().outbox().pending == 0)
     }
 
-    @Test func `who deletes a record after its move has deleted it where it was, too`() async throws {
+    @Test func `deleting a record after its move deletes it at its old place, too`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .mergeByPropertyStoreTrump)
         try await a.move("senja", to: .shared)
         try await a.delete("senja")
-        // Under this policy a deletion wins over an edit. A move would not: the record would be there again.
+        // Under this policy a deletion wins over an edit, while after a move the record would be back.
         try await b.set("senja", ["rating": .int64(5)])
         try await b.sync([.default])
         try await a.fetch(.default)
@@ -291,7 +292,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `under the policy error a conflict between two zones waits for somebody, and nothing is lost`() async throws {
+    @Test func `under the policy error a conflict between two zones waits for a person, and nothing is lost`() async throws {
         let scratch = try Scratch()
         let (cloud, a, b) = try await ZonedDevice.pair(scratch, policy: .error)
         try await a.set("senja", ["caption": .string("of A")])
@@ -313,11 +314,11 @@ import TidemarkSync
         #expect(cloud.values.keys.sorted() == ["share-a"])
     }
 
-    /// Each device edits a field of its own, so nothing is ever in conflict: in the end every record is there once and has what each wrote last.
+    /// Each device edits a field of its own, so there are no conflicts: finally every record exists once, with the last edit of
+    /// each device.
     @Test(arguments: 0..<24)
-    func `devices that edit, move and exchange at random end with equal stores that have every last edit`(round: Int) async throws
-    {
-        // The same seeds each time; another one where `TIDEMARK_SEED` says so.
+    func `devices that edit, move and exchange at random end with equal stores and every last edit`(round: Int) async throws {
+        // The seeds are the same in each run, unless `TIDEMARK_SEED` gives another one.
         let isGiven = ProcessInfo.processInfo.environment["TIDEMARK_SEED"] != nil
         var random = isGiven ? Randomness("moving between zones") : Randomness(seed: UInt64(Self.firstSeed + round))
         print("moving between zones, round \(round): TIDEMARK_SEED=\(random.seed)")

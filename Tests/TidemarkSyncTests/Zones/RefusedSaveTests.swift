@@ -7,8 +7,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what a cloud refuses permanently is reverted and kept, so that the store has what the cloud has and nothing that somebody wrote is
-/// lost. Method: a shared store and a cloud in memory that refuses.
+/// Goal: a change that a cloud refuses permanently is reverted and kept, so that the store has the cloud's values and no person's
+/// text is lost. Method: a shared store and a cloud in memory that refuses.
 @Suite(.timeLimit(.minutes(30))) struct RefusedSaveTests {
     private static let zone = ZoneName.of("anna")
     private static let permissionFailure = ExportResult.rejected(code: "permissionFailure", reason: "the permission is Read-Only")
@@ -23,7 +23,7 @@ import TidemarkSync
             id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: .readWrite,
             acceptanceStatus: .accepted)
         let share = Share(scope: .shared, zone: Self.zone, name: "share", participants: [user], currentUser: user)
-        // The owner has it in the cloud.
+        // The owner has the record in the cloud.
         let owner = try ZonedDevice(scratch["owner.tidemark"])
         try await owner.set("senja", Self.values)
         let item = try #require(try await owner.next(.default).items.first)
@@ -48,14 +48,14 @@ import TidemarkSync
         #expect(clean == 0)
     }
 
-    @Test func `an update goes back to what the cloud has, and what was saved is kept with the reason`() async throws {
+    @Test func `a refused update is reverted to the cloud's values, and kept with the reason`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         let edited = device.cloud.zones[Self.zone]!["senja"]!.edited.description
         try await set(device, "senja", ["caption": .string("of Ben"), "neighbour": .reference("lofoten")])
         let batch = try await device.next(Self.zone)
         let request = try await device.begin(batch, Self.zone)
-        // What is edited while it is on its way goes back with it.
+        // An edit made while the update is sent is reverted with it.
         let clearing = RecordEdit(
             record: RecordName(type: "Destination", name: "senja"), base: .any, values: [:], fields: ["rating"],
             zone: try await device.id(Self.zone))
@@ -84,7 +84,7 @@ import TidemarkSync
         #expect(try device.reader().refused() == [])
     }
 
-    @Test func `an insert goes`() async throws {
+    @Test func `a refused insert is removed`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         try await set(device, "beach", ["caption": .string("A beach")])
@@ -97,7 +97,7 @@ import TidemarkSync
         try await check(device)
     }
 
-    @Test func `a deletion comes back as the cloud has the record, also where it was edited before`() async throws {
+    @Test func `a refused deletion restores the record as the cloud has it, even if it was edited before`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         let tag = device.cloud.zones[Self.zone]!["senja"]!.tag
@@ -119,7 +119,7 @@ import TidemarkSync
         #expect(row?[1] == edited)
     }
 
-    @Test func `a record that was deleted and made again is one with what the cloud still has`() async throws {
+    @Test func `a refused record that was deleted and made again is merged with the cloud's record`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         try await device.delete("senja", zone: try await device.id(Self.zone))
@@ -127,14 +127,14 @@ import TidemarkSync
         #expect(try await device.next(Self.zone).items.map(\.key.kind) == [.delete])
         try await device.send(Self.zone) { _ in Self.permissionFailure }
         try await device.send(Self.zone)
-        // Both have made it: what is here counts, and what is not is as it is there.
+        // Both sides have made it: a value here counts, and a missing one is as in the cloud.
         let merged = ["senja": Self.values.merging(["caption": .string("another one")]) { $1 }]
         #expect(try values(device) == merged)
         #expect(device.cloud.values["share"] == merged)
         try await check(device)
     }
 
-    @Test func `others of a request are saved, and what was not done is gathered again`() async throws {
+    @Test func `other records of a refused request are saved, and those that were not done are sent again`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         for name in ["a", "b", "c"] { try await set(device, name, ["caption": .string(name)]) }
@@ -146,7 +146,7 @@ import TidemarkSync
         try await check(device)
     }
 
-    /// Leaves nothing of history but the last transaction.
+    /// Removes all transactions of history but the last.
     private func purge(_ device: ZonedDevice) async throws {
         let store = try RecordStore(
             container: device.store.container, scope: .shared, notifier: nil,
@@ -154,7 +154,7 @@ import TidemarkSync
         _ = try await store.purgeHistory()
     }
 
-    @Test func `where history does not reach back, the cloud is asked what it has`() async throws {
+    @Test func `if history does not reach back, the cloud is asked for its values`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         try await set(device, "senja", ["caption": .string("of Ben")])
@@ -168,7 +168,7 @@ import TidemarkSync
         try await check(device)
     }
 
-    @Test func `where history does not reach back, the values that a refused deletion has taken are kept`() async throws {
+    @Test func `if history does not reach back, the values that a refused deletion has removed are kept`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         try await set(device, "senja", ["caption": .string("of Ben")])
@@ -183,7 +183,7 @@ import TidemarkSync
         try await check(device)
     }
 
-    @Test func `with a zone goes all that is in it, and what was pending is kept`() async throws {
+    @Test func `a removed zone takes all its records, and pending changes are kept`() async throws {
         let scratch = try Scratch()
         let device = try await device(scratch)
         let other = ZoneName.of("carl")
@@ -213,7 +213,7 @@ import TidemarkSync
         #expect(Set(refused.map(\.kind)) == [.insert, .update, .delete])
         #expect(Set(refused.map(\.zone)) == [Self.zone])
         #expect(refused.first { $0.kind == .update }?.after == ["caption": .string("of Ben")])
-        // An answer that comes later changes nothing.
+        // A late answer changes nothing.
         try await device.store.applyReply(
             to: request, of: batch, results: request.items.map { _ in .saved(tag: "late") }, zone: zone)
         #expect(try device.reader().outbox() == OutboxSummary())
@@ -223,7 +223,7 @@ import TidemarkSync
         #expect(left == 0)
     }
 
-    @Test func `what had not yet got into a zone that goes is where it was`() async throws {
+    @Test func `a record that was still to move into a removed zone is where it was`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         for name in ["a", "b"] { try await device.set(name, ["caption": .string(name)]) }

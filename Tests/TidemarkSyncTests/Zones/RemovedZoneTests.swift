@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a zone that was removed is gone, whatever comes late for it, and nothing that comes after it is taken for it. Method: stores whose
-/// zones are removed in between, and all their tables.
+/// Goal: a removed zone is gone, whatever arrives late for it, and no later zone is mistaken for it. Method: stores whose zones
+/// are removed in between, and all their tables.
 @Suite(.timeLimit(.minutes(30))) struct RemovedZoneTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
 
@@ -25,7 +25,7 @@ import TidemarkSync
         return (device, try await device.store.zone(Self.anna))
     }
 
-    /// A zone comes from the cloud, with two records, and may be edited.
+    /// Fetches a zone from the cloud, with two records that may be edited.
     private func come(_ zone: ZoneName, to device: ZonedDevice) async throws {
         let user = ShareParticipant(
             id: "p1", identity: UserIdentity(userRecordName: "ben"), role: .privateUser, permission: .readWrite,
@@ -39,7 +39,7 @@ import TidemarkSync
         try await device.store.removeZone(zone, reason: "the share was left", code: "userDeletedZone", author: "test")
     }
 
-    /// All rows of tables that say something of zones, and of the records.
+    /// All rows of the tables of zones, and of the records.
     private func contents(_ device: ZonedDevice) throws -> [String: [Row]] {
         try device.reader().database.read { db in
             var all: [String: [Row]] = [:]
@@ -51,7 +51,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `what comes late for a zone that was removed is not written, and nothing is sent to it`() async throws {
+    @Test func `late data for a removed zone are not written, and nothing is sent to it`() async throws {
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
         try await device.set("senja", ["caption": .string("of Ben")], zone: zone.id)
@@ -81,13 +81,13 @@ import TidemarkSync
         #expect(try await store.begin(SentRequest(token: "other", items: items)))
     }
 
-    @Test func `the number of a zone that was removed is never given to another`() async throws {
+    @Test func `the number of a removed zone is never given to another`() async throws {
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
         try await remove(zone, from: device)
         let next = try await device.store.zone(Self.carl)
         #expect(next.id > zone.id)
-        // Nor where all is emptied in between, or it is the same zone again.
+        // This holds even if the store is emptied in between, or the same zone comes again.
         try await device.store.wipe()
         let again = try await device.store.zone(Self.carl)
         #expect(again.id > next.id)
@@ -95,12 +95,12 @@ import TidemarkSync
         #expect(try await device.store.zone(Self.carl).id > again.id)
     }
 
-    @Test func `a deletion that was not sent is kept, also where another zone has a record of that name`() async throws {
+    @Test func `an unsent deletion is kept, even if another zone has a record of that name`() async throws {
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
         try await come(Self.carl, to: device)
         for name in ["senja", "beach"] { try await device.delete(name, zone: zone.id) }
-        // This one was made again where it was.
+        // This record was made again at its place.
         try await device.set("beach", ["caption": .string("another one")], zone: zone.id)
         try await remove(zone, from: device)
         let refused = try device.reader().refused()
@@ -109,7 +109,7 @@ import TidemarkSync
         #expect(Set(refused.map(\.zone)) == [Self.anna])
     }
 
-    @Test func `a row of a zone that there is not is damage, and nobody's own record`() async throws {
+    @Test func `a row of a zone that does not exist is damage, and not the user's own record`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         try await device.set("senja", ["caption": .string("Senja")])
@@ -121,7 +121,7 @@ import TidemarkSync
         await #expect(throws: StoreError(.corrupt, "")) { try await device.store.zone(of: record) }
     }
 
-    @Test func `what was refused in a wrong form is damage, and no trap`() async throws {
+    @Test func `a refused save in an invalid form is damage, and does not crash`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         let columns = ["time", "owner", "zone_name", "type", "name", "kind", "before", "after", "code", "reason"]
@@ -141,7 +141,7 @@ import TidemarkSync
         }
     }
 
-    @Test func `a zone is removed only where it still has the name that is meant`() async throws {
+    @Test func `a zone is removed only while it has the given name`() async throws {
         let scratch = try Scratch()
         let (device, zone) = try await device(scratch)
         let other = try await device.store.zone(Self.carl)

@@ -8,8 +8,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: what is set aside of a shared store comes back where it belongs, or is kept as refused, and nothing of it is lost. Method: stores with
-/// the zones of two owners, which are not there, or allow less, when it comes back.
+/// Goal: changes of a shared store that were set aside are restored to their zones, or kept as refused, and none is lost. Method:
+/// stores with the zones of two owners, which are missing, or allow less, when the changes are restored.
 @Suite(.timeLimit(.minutes(30))) struct SetAsideSharedTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
     private static let objectTrump: @Sendable (String) -> MergePolicy = { _ in .mergeByPropertyObjectTrump }
@@ -28,7 +28,7 @@ import TidemarkSync
                 values: ["caption": .string(caption), "rating": .int64(1)], edited: nil, whole: { Data() }))
     }
 
-    /// A zone comes from the cloud, with `senja` and `old` in it.
+    /// Fetches a zone from the cloud, with `senja` and `old` in it.
     private func come(
         _ zone: ZoneName, to device: ZonedDevice, _ permission: ShareParticipant.Permission = .readWrite
     ) async throws {
@@ -65,7 +65,7 @@ import TidemarkSync
         return all
     }
 
-    /// What is refused of a zone with all the edits.
+    /// The refused saves of a zone, with all edits.
     private func check(_ refused: [RefusedSave], _ zone: ZoneName, code: String) {
         let owner = zone.owner ?? ""
         #expect(Set(refused.map(\.zone)) == [zone])
@@ -79,7 +79,7 @@ import TidemarkSync
         #expect(refused.first { $0.kind == .delete }?.before == ["caption": .string("old of \(owner)"), "rating": .int64(1)])
     }
 
-    @Test func `where the zones have not come, nothing is saved into another, and all is kept as refused`() async throws {
+    @Test func `if the zones are missing, nothing is saved into another zone, and all edits are kept as refused`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         let outcome = try await restore(quarantine, device)
@@ -91,9 +91,7 @@ import TidemarkSync
         for zone in [Self.anna, Self.carl] { check(refused.filter { $0.zone == zone }, zone, code: "zoneNotFound") }
     }
 
-    @Test func `where one zone is gone, what belongs to the other comes back, and equal names of it stay as they are`()
-        async throws
-    {
+    @Test func `if one zone is gone, the edits of the other are restored, and equal names there stay as they are`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         try await come(Self.carl, to: device)
@@ -104,7 +102,7 @@ import TidemarkSync
         check(try device.reader().refused(), Self.anna, code: "zoneNotFound")
     }
 
-    @Test func `what may only be read by now is kept as refused, with the reason, and the rest comes back`() async throws {
+    @Test func `edits of a now read-only zone are kept as refused, with the reason, and others are restored`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         try await come(Self.anna, to: device, .readOnly)
@@ -116,11 +114,11 @@ import TidemarkSync
         let refused = try device.reader().refused()
         check(refused, Self.anna, code: "permissionFailure")
         #expect(refused.allSatisfy { $0.reason.contains("Read-Only") && $0.reason.contains("ask the owner") }, "\(refused)")
-        // Of what is not written nothing is reported as resolved.
+        // No edit that is not written is reported as a resolved conflict.
         #expect(try device.reader().conflicts().allSatisfy { $0.store != "\"of anna\"" })
     }
 
-    @Test func `in both zones as they were, everything comes back`() async throws {
+    @Test func `if both zones are as they were, all edits are restored`() async throws {
         let scratch = try Scratch()
         let (device, quarantine) = try await setAside(scratch)
         for zone in [Self.carl, Self.anna] { try await come(zone, to: device) }
@@ -133,7 +131,7 @@ import TidemarkSync
         #expect(try device.reader().refused() == [])
     }
 
-    @Test func `refused saves are set aside, also where there is nothing else, and come back once`() async throws {
+    @Test func `refused saves are set aside, even if there is nothing else, and are restored once`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container, scope: .shared)
         try await come(Self.anna, to: device)
@@ -152,7 +150,7 @@ import TidemarkSync
             _ = try await restore(quarantine, device)
             #expect(try device.reader().refused() == before)
         }
-        // Along with records, too.
+        // They are also set aside along with records.
         try await come(Self.carl, to: device)
         let second = try #require(try await device.store.setAside(reason: "test"))
         #expect((second.records, second.refused) == (2, 2))
@@ -160,7 +158,7 @@ import TidemarkSync
         #expect(try device.reader().refused() == before)
     }
 
-    @Test func `a file that only a refused save names comes back with it`() async throws {
+    @Test func `a file that only a refused save names is restored with it`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container, scope: .shared)
         try await come(Self.anna, to: device)
@@ -180,7 +178,7 @@ import TidemarkSync
         #expect(try Data(contentsOf: file) == Data("a picture".utf8))
         try await device.store.removeZone(zone, reason: "shared no more", code: "zoneNotFound", author: "cloud")
         let quarantine = try #require(try await device.store.setAside(reason: "test"))
-        // Where somebody takes files in it stays.
+        // While a process stages files the file stays.
         try? FileManager.default.removeItem(at: file)
         _ = try await restore(quarantine, device)
         #expect(try Data(contentsOf: file) == Data("a picture".utf8))
@@ -190,7 +188,7 @@ import TidemarkSync
     }
 
     @Test(arguments: [StoreScope.private, .shared])
-    func `a save for a zone that is gone is refused, and a deletion there is done already`(_ scope: StoreScope) async throws {
+    func `a save for a zone that is gone is refused, and a deletion there counts as done`(_ scope: StoreScope) async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container, scope: scope)
         let zone = try await device.store.zone(scope == .shared ? Self.anna : .shared)

@@ -5,7 +5,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// The zones of a cloud, in memory: what a store's exchange with one needs, and nothing else.
+/// The zones of a cloud, in memory: only what a store's exchange with a cloud needs.
 final class ZoneCloud {
     struct Stored {
         let type: String
@@ -23,7 +23,7 @@ final class ZoneCloud {
     private var log: [ZoneName: [Change]] = [:]
     private var tags = 0
 
-    /// What all zones have, by zone and name.
+    /// The values in all zones, by zone and name.
     var values: [String: [String: [String: FieldValue]]] {
         zones.reduce(into: [:]) { all, zone in
             if !zone.value.isEmpty { all[zone.key.name] = zone.value.mapValues(\.values) }
@@ -37,7 +37,7 @@ final class ZoneCloud {
         return "t\(tags)"
     }
 
-    /// Does what was sent; `nil` where the record is not what the sender knows.
+    /// Does an operation; `nil` if the sender's version of the record is not the cloud's.
     func apply(_ item: ExportItem, to zone: ZoneName) -> ExportResult? {
         let there = zones[zone]?[item.name]
         guard item.key.kind == .save else {
@@ -62,7 +62,7 @@ final class ZoneCloud {
             RemoteRecord(name: name, type: it.type, tag: it.tag, values: it.values, edited: it.edited, whole: { Data() }))
     }
 
-    /// What has changed since a place in a zone's log, each record once, as it is now.
+    /// The changes since a position in a zone's log, each record once, in its current version.
     func changes(in zone: ZoneName, since place: Int) -> (changes: [RemoteChange], place: Int) {
         let all = log[zone] ?? []
         var names: [String] = []
@@ -77,7 +77,7 @@ final class ZoneCloud {
     }
 }
 
-/// A store and its exchange with a cloud, step by step.
+/// A store that exchanges with the cloud step by step.
 final class ZonedDevice {
     let store: RecordStore
     let cloud: ZoneCloud
@@ -135,11 +135,11 @@ final class ZonedDevice {
             let outcome = try await store.moveGraph(of: [record], to: place.id, author: "test")
             if case .taken(let other) = outcome { throw StoreError(.invalid, "\(other) is shared") }
         } catch let error as StoreError where error.code == .notFound {
-            // Another device has deleted it.
+            // Another device has deleted the record.
         }
     }
 
-    /// Has the store know what the cloud says of a zone's shares.
+    /// Stores what the cloud says about a zone's shares.
     func know(_ shares: [Share], in zone: ZoneName) async throws {
         let gone = try await store.shares().filter { $0.zone == zone }.map { RemoteChange.deleted(name: $0.name) }
         try await take(gone + shares.map(RemoteChange.share), in: zone)
@@ -155,7 +155,7 @@ final class ZonedDevice {
             zone: try await id(zone))
     }
 
-    /// Fetches what is new in a zone.
+    /// Fetches the changes of a zone.
     func fetch(_ zone: ZoneName) async throws {
         let (changes, place) = cloud.changes(in: zone, since: places[zone] ?? 0)
         places[zone] = place
@@ -163,7 +163,7 @@ final class ZonedDevice {
         try await lookUp(zone)
     }
 
-    /// Looks up what was put off.
+    /// Looks up deferred records.
     func lookUp(_ zone: ZoneName) async throws {
         let names = try await store.deferUntilReply(zone: try await id(zone))
         if !names.isEmpty { try await take(names.map { cloud.remote($0, in: zone) }, in: zone, .lookUp) }
@@ -177,7 +177,7 @@ final class ZonedDevice {
 
     /// Sends one batch of a zone.
     ///
-    /// - Returns: The names of what was sent.
+    /// - Returns: The names of the records that were sent.
     @discardableResult
     func send(
         _ zone: ZoneName, answer: (ExportItem) -> ExportResult? = { _ in nil }
@@ -211,7 +211,7 @@ final class ZonedDevice {
         try await lookUp(zone)
     }
 
-    /// Fetches and sends until there is nothing left, in the order of these zones.
+    /// Fetches and sends until nothing is left, in the order of these zones.
     func sync(_ zones: [ZoneName]) async throws {
         for zone in zones { cloud.makeZone(zone) }
         for _ in 0..<50 {
@@ -226,7 +226,7 @@ final class ZonedDevice {
         throw StoreError(.core, "the exchange does not come to an end")
     }
 
-    /// Applies the deletions that have waited until all zones were fetched.
+    /// Applies the deletions that were deferred until all zones were fetched.
     func endAwaitedMoves(_ zones: [ZoneName]) async throws {
         let policy = policy
         let planner = RemoteChangePlanner { _ in policy }
@@ -235,7 +235,7 @@ final class ZonedDevice {
 
     func reader() throws -> StoreReader { try StoreReader(container: store.container, scope: store.scope) }
 
-    /// What the store has, by zone and name.
+    /// The store's values, by zone and name.
     func values(_ type: String = "Destination") throws -> [String: [String: [String: FieldValue]]] {
         let reader = try reader()
         let zones = try reader.zones()
@@ -253,7 +253,7 @@ final class ZonedDevice {
 }
 
 extension ZonedDevice {
-    /// Two devices that have the same record, in the default zone.
+    /// Two devices with the same record, in the default zone.
     static func pair(
         _ scratch: Scratch, policy: MergePolicy = .mergeByPropertyObjectTrump, lead: Int64 = 0
     ) async throws -> (
@@ -276,7 +276,7 @@ extension ZoneName {
 }
 
 extension RecordStore {
-    /// With the zone of a number, which no other ever has.
+    /// The zone with a number; no other zone ever gets it.
     func removeZone(_ id: Int64, reason: String, code: String, author: String) throws(StoreError) {
         guard let zone = try zones().first(where: { $0.id == id }) else { return }
         try removeZone(zone, reason: reason, code: code, author: author)

@@ -10,7 +10,8 @@ import TidemarkSync
 
 @testable import TidemarkTransfer
 
-/// Goal: zones of one store are kept apart, in all that a store does. Method: stores with two zones, and a cloud in memory.
+/// Goal: the zones of one store are kept apart, in everything that a store does. Method: stores with two zones, and a cloud in
+/// memory.
 @Suite(.timeLimit(.minutes(30))) struct ZoneTests {
     private static let (anna, carl) = (ZoneName.of("anna"), ZoneName.of("carl"))
 
@@ -59,7 +60,7 @@ import TidemarkSync
         let device = try await sharedStore(scratch)
         #expect(try captions(device) == ["of Anna", "of Carl"])
         let (anna, carl) = (try await device.id(Self.anna), try await device.id(Self.carl))
-        // Without a zone the first one is meant.
+        // Without a zone the first record is meant.
         try await device.set("senja", ["caption": .string("mine 1")])
         try await device.set("senja", ["caption": .string("mine 2")], zone: carl)
         #expect(try captions(device) == ["mine 1", "mine 2"])
@@ -67,7 +68,7 @@ import TidemarkSync
         #expect(try await device.next(Self.carl).items.map(\.tag) == ["of Carl 1"])
         #expect(try await device.next(.default).isEmpty)
         try await device.take([.deleted(name: "senja")], in: Self.anna)
-        // It was edited here: it is made again, there.
+        // It was edited here, so it is made again in its zone.
         #expect(try captions(device) == ["mine 1", "mine 2"])
         #expect(try await device.next(Self.anna).items.map(\.tag) == [nil])
         try await device.delete("senja", zone: carl)
@@ -89,7 +90,7 @@ import TidemarkSync
         #expect(zone == Self.carl)
     }
 
-    @Test func `zones of others are for shared stores, and one's own for private ones`() async throws {
+    @Test func `zones of other owners are for shared stores, and the user's own for private ones`() async throws {
         let scratch = try Scratch()
         let (mine, others) = (try ZonedDevice(scratch.container), try ZonedDevice(scratch.container, scope: .shared))
         #expect(try await mine.store.zones().map(\.name) == [.default])
@@ -102,7 +103,7 @@ import TidemarkSync
         #expect(zones.map(\.name) == [.default, .shared])
     }
 
-    @Test func `unique keys hold within a zone`() async throws {
+    @Test func `unique keys hold within one zone`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         let unique = RecordTypeSchema(
@@ -119,7 +120,7 @@ import TidemarkSync
         #expect(try device.values().mapValues { Set($0.keys) } == ["share-a": ["a"]])
     }
 
-    @Test func `a name of a private store is there once, also for another type`() async throws {
+    @Test func `a name is used once in a private store, for all types together`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         try await device.set("senja", ["caption": .string("Senja")])
@@ -134,7 +135,7 @@ import TidemarkSync
 
     // Importing
 
-    @Test func `an import changes records where they are, and sends new ones to the default zone`() async throws {
+    @Test func `an import changes records in their zones, and puts new ones into the default zone`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         let lines = (1...5).map { #"{"id": "r\#($0)", "caption": "one", "n": \#($0)}"# }
@@ -155,7 +156,7 @@ import TidemarkSync
         #expect(try device.reader().outbox().pending == 0)
     }
 
-    @Test func `a range of rows in two zones is sent by each zone's turn`() async throws {
+    @Test func `a range of rows in two zones is sent zone by zone`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         for n in 1...9 {
@@ -163,7 +164,7 @@ import TidemarkSync
             if n.isMultiple(of: 3) { try await device.move("r\(n)", to: .shared) }
         }
         try await device.sync([.default, .shared])
-        // Both zones are to be sent whole: their rows lie between one another.
+        // Both zones are to be sent whole; their rows alternate.
         for zone in try await device.store.zones() { try await device.store.forgetZone(zone.id) }
         #expect(try device.reader().outbox().pending == 9)
         var sent: [String: [String]] = [:]
@@ -181,7 +182,7 @@ import TidemarkSync
         #expect(try device.reader().outbox().pending == 0)
     }
 
-    @Test func `a dry run finds records in whatever zone they are`() async throws {
+    @Test func `a dry run finds records in any zone`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         try await scratch.importing(
@@ -201,7 +202,7 @@ import TidemarkSync
 
     // State
 
-    @Test func `what is known of a cloud is known by zone`() async throws {
+    @Test func `the state of a cloud is kept for each zone`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         let zone = try await device.id(.shared)
@@ -227,7 +228,7 @@ import TidemarkSync
         #expect(try await device.store.syncState().token == "one")
     }
 
-    @Test func `a zone that is fetched anew loses what does not come, and the others keep theirs`() async throws {
+    @Test func `a zone that is fetched again loses the records that are missing, and other zones keep theirs`() async throws {
         let scratch = try Scratch()
         let device = try await sharedStore(scratch)
         let anna = try await device.id(Self.anna)
@@ -243,7 +244,7 @@ import TidemarkSync
         #expect(try captions(device) == ["of Carl"])
     }
 
-    @Test func `requests and kept records are a zone's`() async throws {
+    @Test func `requests and deferred records belong to one zone`() async throws {
         let scratch = try Scratch()
         let device = try await sharedStore(scratch)
         let (anna, carl) = (try await device.id(Self.anna), try await device.id(Self.carl))
@@ -252,7 +253,7 @@ import TidemarkSync
         _ = try await device.begin(batch, Self.anna)
         #expect(try await device.store.sentRequests(zone: carl) == [])
         #expect(try await device.store.sentRequests(zone: anna).map(\.items) == [batch.items])
-        // What comes of the other zone has nothing to do with it.
+        // Changes of the other zone do not affect it.
         try await device.take([remote("senja", "new", tag: "c2")], in: Self.carl)
         try await device.take([remote("senja", "new", tag: "a2")], in: Self.anna)
         #expect(try captions(device) == ["mine", "new"])
@@ -266,7 +267,7 @@ import TidemarkSync
         #expect(try device.reader().deferredRecords().map(\.zone) == [carl])
     }
 
-    @Test func `another account gets the records, and none of the zones and shares`() async throws {
+    @Test func `another account gets the records, but not the zones and shares`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         for name in ["a", "b"] { try await device.set(name, ["caption": .string(name)]) }
@@ -281,7 +282,7 @@ import TidemarkSync
         #expect(try await device.store.syncState().user == "other")
     }
 
-    @Test func `what is set aside comes back where its records are by then`() async throws {
+    @Test func `records that were set aside are restored to their current zones`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         for name in ["a", "b"] { try await device.set(name, ["caption": .string(name)]) }
@@ -297,7 +298,7 @@ import TidemarkSync
             try device.values() == ["_defaultZone": ["a": ["caption": .string("edited")], "b": ["caption": .string("b")]]])
     }
 
-    @Test func `the folders of what is set aside are durable, also where a killed process has made the first`() async throws {
+    @Test func `the folders of set-aside records are durable, even if a killed process has made the first`() async throws {
         let scratch = try Scratch()
         let device = try ZonedDevice(scratch.container)
         try await device.set("a", ["caption": .string("a")])
@@ -305,13 +306,13 @@ import TidemarkSync
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let log = StepLog()
         try await DurableFile.$onSynchronized.withValue(log.add) { _ = try await device.store.setAside(reason: "test") }
-        // The folder of this one is in the first, which is in the second.
+        // The folder of this store is in the first one, which is in the second.
         #expect(log.all.filter { [folder.path, scratch.container.path].contains($0) } == [folder.path, scratch.container.path])
     }
 
     // Sharing
 
-    @Test func `shares are known as the cloud said them last`() async throws {
+    @Test func `shares are stored as the cloud sent them last`() async throws {
         let scratch = try Scratch()
         let device = try await sharedStore(scratch)
         let both = [share(Self.anna, .readWrite), share(Self.carl, .readWrite)]
@@ -327,7 +328,7 @@ import TidemarkSync
         #expect(try device.reader().shares() == [])
     }
 
-    @Test func `what may only be read is not saved, deleted, updated, or undone, and nothing of it is written`() async throws {
+    @Test func `a read-only record can't be saved, deleted, updated or undone, and nothing is written`() async throws {
         let scratch = try Scratch()
         let device = try await sharedStore(scratch, .readOnly)
         let (anna, carl) = (try await device.id(Self.anna), try await device.id(Self.carl))
@@ -357,7 +358,7 @@ import TidemarkSync
         await #expect(throws: PermissionDenied.self) { try await device.store.undo(transaction: first, author: "test") }
         #expect(try device.reader().historyToken() == before)
         #expect(try captions(device) == ["of Anna", "of Carl"])
-        // What stays as it is needs no leave.
+        // A save without changes needs no permission.
         try await device.set("senja", ["caption": .string("of Anna")], zone: anna)
         try await device.set("senja", ["caption": .string("mine")], zone: carl)
         #expect(try captions(device) == ["of Anna", "mine"])
@@ -368,7 +369,7 @@ import TidemarkSync
         #expect(try captions(device) == ["of Anna", "more"])
     }
 
-    @Test func `of a hierarchy the share of the root decides, and where several could be meant the weakest`() async throws {
+    @Test func `in a hierarchy the share of the root decides, and among several candidates the weakest`() async throws {
         let scratch = try Scratch()
         let device = try await sharedStore(scratch)
         let anna = try await device.id(Self.anna)

@@ -6,7 +6,7 @@ import TidemarkStore
 
 /// The code of `ComingFromCoreData.md`.
 extension Guide {
-    /// Not run: it opens the person's own.
+    /// Not run: it opens the user's own container.
     static func open() throws -> PersistentContainer {
         let journal = try PersistentContainer(named: "Journal", author: "Journal")
         return journal
@@ -53,7 +53,7 @@ extension Guide {
         return result
     }
 
-    /// - Parameter meanwhile: What another does before the save.
+    /// - Parameter meanwhile: The other context's change before the save.
     static func editOrTell(
         _ senja: Destination, in journal: PersistentContainer, meanwhile: () async throws -> Void,
         tell: (RecordMerge.Unresolved) -> Void
@@ -101,7 +101,7 @@ extension Guide {
         }
     }
 
-    /// What the tables of the article have in their cells.
+    /// The cells of the article's tables.
     static func calls(
         _ journal: PersistentContainer, _ trip: Models.Trip, _ trips: [Models.Trip], _ databases: CloudDatabases
     ) async throws {

@@ -2,7 +2,7 @@ import Foundation
 import Tidemark
 import TidemarkModel
 
-/// What the articles show, in functions, so that it compiles and, where it can, runs.
+/// The examples of the articles, in functions, so that they compile and, where possible, run.
 enum Guide {}
 
 extension Guide {
@@ -49,7 +49,7 @@ extension Guide {
     }
 }
 
-// Reading what an older version has saved
+// Reading records of an older version
 
 extension Guide {
     struct Excursion: Record, Identifiable {

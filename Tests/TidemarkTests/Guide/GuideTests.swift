@@ -7,8 +7,8 @@ import TidemarkContainers
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: what the guides show compiles, and does what they say.
-/// Method: their blocks of Swift are looked up in the sources of this folder, whose functions run against real containers.
+/// Goal: the examples of the guides compile, and do what the guides say. Method: their blocks of Swift are looked up in the
+/// sources of this folder, whose functions run against real containers.
 @Suite(.timeLimit(.minutes(30))) struct GuideTests {
     typealias Destination = Guide.Destination
 
@@ -18,7 +18,7 @@ import TidemarkStore
     static let readMe = repository.appendingPathComponent("README.md")
     static let guides = repository.appendingPathComponent("Documentation/Guides")
 
-    /// Examples of doc comments that can't stand in a source as they are.
+    /// Examples of doc comments that don't compile as they are.
     static let exempt: Set<String> = [
         // The result is not used.
         "let before = try journal.snapshot()",
@@ -42,7 +42,7 @@ import TidemarkStore
         return examples.filter { example in !sources.contains { example.isFound(in: $0) } }
     }
 
-    // What is written
+    // The text of the guides
 
     @Test func `every block of Swift in the articles, the guides and the README is in a source that is compiled`() throws {
         let articles = try Self.files(in: Self.articles, "md").flatMap { try SwiftExample.all(in: $0) }
@@ -53,7 +53,7 @@ import TidemarkStore
         #expect(missing == [])
     }
 
-    @Test func `every example in the doc comments of the facade does, too`() throws {
+    @Test func `every example in the doc comments of the facade is in a source that is compiled`() throws {
         let examples = try Self.files(in: Self.repository.appendingPathComponent("Sources/Tidemark"), "swift")
             .flatMap { try SwiftExample.all(in: $0) }
         #expect(examples.count > 12)
@@ -75,7 +75,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `every article that is linked to is there, and the first page links to all`() throws {
+    @Test func `every linked article exists, and the first page links to all`() throws {
         let articles = try Self.files(in: Self.articles, "md")
         let names = Set(articles.map { $0.deletingPathExtension().lastPathComponent })
         for article in articles {
@@ -86,7 +86,7 @@ import TidemarkStore
         }
     }
 
-    // What it does: Coming from Core Data
+    // The behaviour: Coming from Core Data
 
     @Test func `records are added, fetched, counted and edited`() async throws {
         let scratch = try Scratch()
@@ -107,7 +107,7 @@ import TidemarkStore
         #expect(try await journal.fetch(Destination.self, id: senja.id)?.caption == "Senja in winter")
     }
 
-    @Test func `a save that must not lose anything tells the conflict, and goes on top of what others saved`() async throws {
+    @Test func `a save that must lose nothing reports the conflict, and succeeds on top of the others' values`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var theirs = Destination(caption: "Senja", rating: 1)
@@ -126,7 +126,7 @@ import TidemarkStore
         #expect(now.rating == 5 && now.details == "theirs")
     }
 
-    @Test func `batches name the records, and history has them`() async throws {
+    @Test func `batches return the names of their records, and history has them`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let token = try journal.history().historyToken()
@@ -165,7 +165,7 @@ import TidemarkStore
         #expect(try await journal.count(Models.Photo.self) == 0)
     }
 
-    @Test func `a type's policy can have one for each field`() async throws {
+    @Test func `the policy of a type can name one for each field`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var mine = Guide.Visit(destination: Reference("senja"), nights: 1)
@@ -182,7 +182,7 @@ import TidemarkStore
         #expect(visit.nights == 4 && visit.notes == "mine")
     }
 
-    @Test func `blank captions and edits without a change are refused, and records of one unique key become one`() async throws {
+    @Test func `blank captions and unchanged edits are refused, and records of one unique key are merged`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         await #expect(throws: ValidationError.self) { try await journal.save(Destination(caption: " ")) }
@@ -194,7 +194,7 @@ import TidemarkStore
         #expect(try await journal.count(Guide.Tag.self) == 2)
     }
 
-    @Test func `a property that is added is optional or in the prototype, and its type stays`() async throws {
+    @Test func `a new property is optional or in the prototype, and its type stays`() async throws {
         enum Next {
             struct Destination: Tidemark.Record, Identifiable {
                 static let recordType = "Destination"
@@ -228,7 +228,7 @@ import TidemarkStore
         await #expect(throws: StoreError(.schema, "")) { try await journal.save(Other.Destination()) }
     }
 
-    @Test func `a name is unique whatever the type, and saves of a container count as they are`() async throws {
+    @Test func `a name is unique across types, and a container's save overwrites without a conflict`() async throws {
         struct Place: Tidemark.Record {
             var id: String
             var recordName: String { id }
@@ -242,7 +242,7 @@ import TidemarkStore
         #expect(try await journal.fetch(Destination.self, id: senja.id)?.caption == "Senja, anew")
     }
 
-    @Test func `a context's fetch does not find what is only inserted there, nor by edits that are only there`() async throws {
+    @Test func `a context's fetch does not find records or values that are only in the context`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Destination(caption: "stored"))
@@ -278,7 +278,7 @@ import TidemarkStore
 
     // Reading from a widget
 
-    @Test(.timeLimit(.minutes(30))) func `a widget finds the container, reads it and hears of changes`() async throws {
+    @Test(.timeLimit(.minutes(30))) func `a widget finds the container, reads it and is notified of changes`() async throws {
         let scratch = try Scratch()
         let place = scratch["Library/store/Journal.tidemark"]
         try FileManager.default.createDirectory(at: place.deletingLastPathComponent(), withIntermediateDirectories: true)
@@ -296,7 +296,7 @@ import TidemarkStore
         #expect(try Guide.hasChanged(journal, since: token) == nil)
         let (heard, continuation) = AsyncStream.makeStream(of: Set<String>.self)
         let following = Task { try await Guide.follow(journal) { continuation.yield(Set($0.changes.map(\.record.name))) } }
-        // Each is another record: the follower may begin after some of them.
+        // Each save makes another record, because the follower may begin after some of them.
         let saving = Task {
             var n = 0
             while !Task.isCancelled {
@@ -318,7 +318,7 @@ import TidemarkStore
 
     // Sharing with people
 
-    @Test func `a destination is shared, accepted, edited and added to, and refused saves are told`() async throws {
+    @Test func `a destination is shared, accepted, edited and added to, and refused saves are reported`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
@@ -344,7 +344,8 @@ import TidemarkStore
 
     // App and extension
 
-    @Test(.timeLimit(.minutes(30))) func `an app hears what its extension commits, and goes on where it left off`() async throws {
+    @Test(.timeLimit(.minutes(30)))
+    func `an app is notified of its extension's commits, and continues where it stopped`() async throws {
         let scratch = try Scratch()
         let app = try scratch.journal()
         let shareExtension = try PersistentContainer(directory: app.directory, author: "share extension", role: .extension)
@@ -353,10 +354,10 @@ import TidemarkStore
         try await app.save([bad, good])
         let context = app.newContext()
         _ = try await context.fetchAll(Destination.self)
-        // What came before it ever followed is not told.
+        // Earlier changes are not reported.
         try JSONEncoder().encode(app.historyToken()).write(to: tokenFile)
 
-        // While it does not listen.
+        // The app does not listen now.
         #expect(try await Guide.clearUp(shareExtension) == [bad.recordName])
         var edited = good
         edited.caption = "better"
@@ -386,7 +387,7 @@ import TidemarkStore
         #expect(changes.map { Guide.names($0).1 } == [[], [good.recordName]])
     }
 
-    @Test func `whoever comes back after a purge starts anew`() async throws {
+    @Test func `a follower that returns after a purge starts again`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         let tokenFile = scratch["token"]

@@ -15,7 +15,7 @@ extension Guide {
         return journal
     }
 
-    /// Not run: it is the person's own.
+    /// Not run: it opens the user's own container.
     static func openMovedIntoGroup() throws -> PersistentContainer {
         let group = StoreLocation.group("group.com.example.journal")
         return try openMoved(from: .default, into: group)

@@ -5,8 +5,7 @@ import Tidemark
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: the guide on moving into a group does what it says.
-/// Method: its functions run against real containers.
+/// Goal: the examples of the guide on moving into a group work. Method: its functions run against real containers.
 @Suite(.timeLimit(.minutes(30))) struct GuideMovingTests {
     private func former(_ scratch: Scratch) async throws -> URL {
         let old = scratch["old/Journal.tidemark"]
@@ -32,12 +31,12 @@ import TidemarkStore
         }
         #expect(try Guide.find(old)?.path == new.path)
         #expect(throws: StoreError(.moved, "")) { try ContainerDirectory(openingAt: old) }
-        // Where there is nothing to move, it is just opened.
+        // Without a container to move, a new one is opened.
         let other = try Guide.openMoved(from: .directory(scratch["none"]), into: .directory(scratch["another"]))
         #expect(try await other.count(Guide.Destination.self) == 0)
     }
 
-    @Test(arguments: [true, false]) func `a careful move is finished or taken back`(isGood: Bool) async throws {
+    @Test(arguments: [true, false]) func `a careful move is finished or undone`(isGood: Bool) async throws {
         let scratch = try Scratch()
         let old = try await former(scratch)
         let new = scratch["group/Journal.tidemark"]

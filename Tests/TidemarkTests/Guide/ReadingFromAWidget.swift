@@ -5,7 +5,7 @@ import TidemarkStore
 
 /// The code of `ReadingFromAWidget.md`.
 extension Guide {
-    /// Not run: it is the person's own.
+    /// Not run: it opens the user's own container.
     static func openInGroup() throws -> ReadOnlyContainer {
         let group = StoreLocation.group("group.com.example.journal")
         let journal = try ReadOnlyContainer(named: "Journal", at: group)

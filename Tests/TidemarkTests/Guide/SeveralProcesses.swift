@@ -6,14 +6,14 @@ import TidemarkStore
 
 /// The code of `SeveralProcesses.md`.
 extension Guide {
-    /// Not run: it opens the person's own.
+    /// Not run: it opens the user's own container.
     static func openInTheApp() throws -> PersistentContainer {
         let group = StoreLocation.group("group.com.example.journal")
         let journal = try PersistentContainer(named: "Journal", at: group, author: "app")
         return journal
     }
 
-    /// Not run: it opens the person's own.
+    /// Not run: it opens the user's own container.
     static func openInTheExtension() throws -> PersistentContainer {
         let group = StoreLocation.group("group.com.example.journal")
         let journal = try PersistentContainer(named: "Journal", at: group, author: "share extension", role: .extension)

@@ -3,7 +3,7 @@ import Foundation
 /// A block of Swift in a document.
 struct SwiftExample: Hashable, CustomStringConvertible {
     let place: String
-    /// What blank lines separate: lines without indentation, spaces in them one.
+    /// The parts between blank lines: their lines without indentation, with single spaces.
     let paragraphs: [[String]]
 
     var first: String { paragraphs.first?.first ?? "" }
@@ -42,7 +42,7 @@ struct SwiftExample: Hashable, CustomStringConvertible {
         }
     }
 
-    /// Whether a source has all of it, in order; between paragraphs there may be more.
+    /// Whether a source contains all paragraphs in order; there may be others between them.
     func isFound(in source: [String]) -> Bool {
         var rest = source[...]
         for paragraph in paragraphs {

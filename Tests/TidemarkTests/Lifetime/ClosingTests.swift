@@ -3,12 +3,12 @@ import TestSupport
 import Testing
 import Tidemark
 
-/// Goal: a container ends when its program says so: closed, deleted, or temporary from the beginning. Method: the files that are there
-/// afterwards, and what the objects that are left throw.
+/// Goal: a program ends its container: by closing it, deleting it, or making it temporary. Method: the files afterwards, and the
+/// errors of the remaining objects.
 @Suite(.timeLimit(.minutes(30))) struct ClosingTests {
     private func entries(_ url: URL) throws -> [String] { try FileManager.default.contentsOfDirectory(atPath: url.path).sorted() }
 
-    @Test func `a closed container throws, its streams end, and another opening has everything`() async throws {
+    @Test func `a closed container throws, its streams end, and another opening has all records`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         try await journal.save(Destination("a", caption: "a"))
@@ -29,7 +29,7 @@ import Tidemark
         #expect(try await again.fetchAll(Destination.self).map(\.id) == ["a"])
     }
 
-    @Test func `a destroyed container is gone with its files, and a new one may come to its place`() async throws {
+    @Test func `a destroyed container is gone with its files, and a new one can be made in its place`() async throws {
         let scratch = try Scratch()
         let journal = try scratch.journal()
         var senja = Destination("senja", caption: "Senja")
@@ -43,7 +43,7 @@ import Tidemark
         let new = try scratch.journal()
         #expect(try await new.fetchAll(Destination.self).isEmpty)
         try await new.close()
-        // Files of others stay.
+        // Other files stay.
         try scratch.write("mine", to: "Test.tidemark/notes.txt")
         try ContainerDirectory.destroy(at: scratch.container)
         #expect(try entries(scratch.container) == ["notes.txt"])
@@ -72,7 +72,7 @@ import Tidemark
         #expect(error?.message.contains("downloads") == true)
     }
 
-    @Test func `a temporary container does what others do, and leaves nothing when it is closed or released`() async throws {
+    @Test func `a temporary container works like others, and leaves no files when it is closed or released`() async throws {
         let scratch = try Scratch()
         do {
             let journal = try PersistentContainer.temporary(in: scratch.url)

@@ -6,8 +6,8 @@ import Tidemark
 import TidemarkCloud
 import TidemarkModel
 
-/// Goal: a context reads one moment of both stores where it is asked to, and puts new records where it is told. Method: others save
-/// meanwhile; a writer to both stores runs beside the snapshots.
+/// Goal: a context can read both stores at one moment, and puts new records into the given place. Method: other saves in the
+/// meantime; a writer to both stores runs beside the snapshots.
 @Suite(.timeLimit(.minutes(30))) struct QueryGenerationTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
@@ -45,7 +45,7 @@ import TidemarkModel
         #expect(try await captions() == ["b", "c"])
         try await journal.save([Destination("d", caption: "d")])
         #expect(try await captions() == ["b", "c"])
-        // An edit on top of the pinned state is merged with what others have saved since.
+        // An edit of the pinned state is merged with what others have saved since.
         var mine = try #require(try await context.fetch(Destination.self, named: "b"))
         mine.caption = "mine"
         var theirs = Destination("b", caption: "b")
@@ -72,7 +72,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `snapshots have both stores as they were at one moment, beside a writer to both`() async throws {
+    @Test func `snapshots show both stores at one moment, beside a writer to both`() async throws {
         let (_, ben, _) = try await participant()
         let container = ben.container
         let isDone = LockedValue(false)
@@ -102,7 +102,7 @@ import TidemarkModel
         #expect(ratings.count > 10, "the writer has written beside the snapshots: \(saves) saves")
     }
 
-    @Test func `a context puts new records into the share or the zone that it was given`() async throws {
+    @Test func `a context puts new records into the share or zone that it was given`() async throws {
         let (anna, ben, share) = try await participant()
         let context = ben.container.newContext()
         await context.setInsertionTarget(.share(share))
@@ -117,7 +117,7 @@ import TidemarkModel
         await #expect(throws: StoreError(.notFound, "")) { try await context.save() }
     }
 
-    @Test func `a fetch of many reports how far it is, and ends with a cancellation`() async throws {
+    @Test func `a fetch of many records reports its progress, and ends when it is cancelled`() async throws {
         let journal = try scratch.journal()
         try await journal.save((0..<2000).map { Destination("n\($0)", caption: "\($0)") })
         let task = Task {
@@ -129,7 +129,7 @@ import TidemarkModel
         let all = try await journal.fetchAll(Destination.self) { count in counts.withLock { $0.append(count) } }
         #expect(all.count == 2000)
         #expect(counts.withLock(\.self) == [500, 1000, 1500, 2000])
-        // One that is cancelled while it reads ends there.
+        // A fetch that is cancelled while it reads ends there.
         let (reports, report) = AsyncStream.makeStream(of: Int.self)
         let goOn = DispatchSemaphore(value: 0)
         let halted = Task {

@@ -4,8 +4,8 @@ import Testing
 import Tidemark
 import TidemarkModel
 
-/// Goal: a program can see the statements of its stores, those of the C core among them, with their time and shortened values. Method: a
-/// record with a text that nothing else has, since other tests of the process are traced as well.
+/// Goal: a program can see the statements of its stores, those of the C core included, with their times and shortened values.
+/// Method: a record with a unique text, because other tests of the process are traced as well.
 @Suite(.timeLimit(.minutes(30)), .serialized) struct SQLTraceTests {
     @Test func `statements are traced with time, database and shortened values, until the trace is stopped`() async throws {
         let mark = "mark-\(UUID().uuidString.prefix(13))"

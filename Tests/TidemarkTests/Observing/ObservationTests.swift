@@ -254,7 +254,7 @@ import TidemarkStore
             now: { clock.time.withLock { $0 } },
             sleep: { duration in
                 pauses.all.withLock { $0.append(duration) }
-                // What comes meanwhile is fetched at once.
+                // Changes in the meantime are fetched at once.
                 for number in 0..<5 { try await journal.save(Place(id: "\(duration) \(number)")) }
                 clock.time.withLock { $0 += duration }
             },
@@ -267,7 +267,7 @@ import TidemarkStore
         #expect(try await lists.next()?.count == 5)
         #expect(pauses.all.withLock { $0 } == [.milliseconds(pause)])
         #expect(fetches[.private] == 2)
-        // After a rest of that length, it fetches at once.
+        // After a rest of that length, the observation fetches at once.
         clock.time.withLock { $0 += .seconds(1) }
         try await journal.save(Place(id: "last"))
         #expect(try await lists.next()?.count == 6)
@@ -285,7 +285,7 @@ import TidemarkStore
             var lists = lists
             return try await lists.next()
         }
-        // The observation has looked at them, and waits.
+        // The observation has looked at the commits, and waits.
         try await journal.save(Place(id: "4", caption: "9"))
         #expect(try await eventually { fetches[.private] == 2 })
         try await journal.save(Place(id: "a", caption: "00"))

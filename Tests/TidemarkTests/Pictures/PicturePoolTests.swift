@@ -5,14 +5,14 @@ import TidemarkModel
 
 @testable import Tidemark
 
-/// Goal: pictures are made on threads of their own, as many at once as allowed, in order, and can be cancelled. Method: bodies that wait
-/// for the test.
+/// Goal: pictures are made on threads of their own, in order, no more at once than allowed, and can be cancelled. Method: bodies
+/// that wait for the test.
 @Suite(.timeLimit(.minutes(30))) struct PicturePoolTests {
     private final class Running: Sendable {
         let counts = LockedValue((now: 0, most: 0, all: 0))
     }
 
-    @Test func `no more run at once than the limit, and all come to their turn`() async throws {
+    @Test func `no more pictures than the limit are made at once, and all are made`() async throws {
         let pool = PicturePool(limit: 2)
         let running = Running()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -20,7 +20,7 @@ import TidemarkModel
                 group.addTask {
                     try await pool.run { _ in
                         running.counts.withLock { $0 = ($0.now + 1, max($0.most, $0.now + 1), $0.all + 1) }
-                        // Others get the chance to run at the same time.
+                        // Other threads get the chance to run.
                         for _ in 0..<100 { sched_yield() }
                         running.counts.withLock { $0.now -= 1 }
                     }
@@ -32,7 +32,7 @@ import TidemarkModel
         #expect(running.counts.withLock { $0.all } == 20)
     }
 
-    @Test func `who waits and is cancelled leaves at once, and the place goes to the next`() async throws {
+    @Test func `a waiting picture that is cancelled leaves at once, and the next one gets its place`() async throws {
         let pool = PicturePool(limit: 1)
         let (gate, begun) = (DispatchSemaphore(value: 0), AsyncStream.makeStream(of: Void.self))
         let first = Task {

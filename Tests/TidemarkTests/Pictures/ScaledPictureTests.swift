@@ -5,8 +5,9 @@ import TidemarkModel
 
 @testable import Tidemark
 
-/// Goal: a picture is made smaller, upright and without private metadata, off the caller's thread, and can be saved; what can't be made is
-/// refused with a remedy. Method: pictures with known pixels; what the core does with bytes is in `Tests/CoreFuzz/picture_test.c`.
+/// Goal: a picture is scaled down, upright and without private metadata, off the caller's thread, and can be saved; a file that
+/// can't be scaled is refused with a remedy. Method: pictures with known pixels; `Tests/CoreFuzz/picture_test.c` tests the core
+/// with bytes.
 @Suite(.timeLimit(.minutes(30))) struct ScaledPictureTests {
     private func bytes(_ asset: Asset?) throws -> [UInt8] { Array(try #require(asset).data()) }
 
@@ -34,7 +35,7 @@ import TidemarkModel
         #expect(try bytes(picture.thumbnail).starts(with: [0x89, 0x50, 0x4e, 0x47]))
     }
 
-    @Test func `a turned photo becomes upright, and its place is kept only on request`() async throws {
+    @Test func `a turned photo becomes upright, and its location is kept only on request`() async throws {
         let data = try await DrawnPicture.jpeg(1, width: 90, height: 60, exif: DrawnPicture.exif(orientation: 6))
         let picture = try await ScaledPicture(data: data, options: PictureOptions(maxPixelSize: 60))
         #expect((picture.width, picture.height) == (40, 60))
@@ -47,7 +48,7 @@ import TidemarkModel
         #expect(read.location == Location(latitude: 48, longitude: 11))
     }
 
-    @Test func `with a thumbnail alone the picture stays as it is`() async throws {
+    @Test func `making only a thumbnail leaves the picture as it is`() async throws {
         let scratch = try Scratch()
         let data = try await DrawnPicture.jpeg(1, width: 90, height: 60, exif: DrawnPicture.exif(orientation: 6))
         let file = try scratch.write(data, to: "a.jpg")
@@ -91,7 +92,7 @@ import TidemarkModel
 
     private struct Unexpected: Error {}
 
-    @Test func `what can't be made is refused with file, reason and remedy`() async throws {
+    @Test func `a file that can't be scaled is refused with file, reason and remedy`() async throws {
         let scratch = try Scratch()
         let whole = try await DrawnPicture.jpeg(1)
         func refusal(_ data: Data) async throws -> PictureError {
@@ -122,7 +123,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `its errors have German texts`() throws {
+    @Test func `errors of pictures have German texts`() throws {
         ErrorLanguage.$override.withValue(.german) {
             let error = PictureError(.tooLarge, "in English")
             #expect(error.localizedDescription == "Das Bild ist zu groß.")

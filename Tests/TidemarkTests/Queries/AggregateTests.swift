@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: numbers, groups, sections and joins are those that the records themselves give.
-/// Method: a few stops with known answers; and the same computed in Swift of a thousand.
+/// Goal: aggregates, groups, sections and joins are those of the records. Method: a few stops with known answers; and a thousand,
+/// compared with the same computed in Swift.
 @Suite(.timeLimit(.minutes(30))) struct AggregateTests {
     struct Trip: Tidemark.Record, Identifiable, Equatable {
         var id = UUID()
@@ -70,7 +70,7 @@ import TidemarkStore
         #expect(try await journal.aggregate(Trip.self, .count) == 2)
     }
 
-    @Test func `values of groups are those of the records of each group`() async throws {
+    @Test func `values of groups are those of the records in each group`() async throws {
         let byCountry = try await journal.aggregates(Stop.self, .count, .sum(\.nights), by: \.country, where: \.nights > 0)
         #expect(byCountry.map(\.group) == ["DK", "FI", "NO", "SE"])
         for (country, (count, nights)) in byCountry {
@@ -118,7 +118,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a sum of decimals is that of both stores`() async throws {
+    @Test func `a sum of decimals covers both stores`() async throws {
         let place = try TwoUserFixture(scratch)
         let (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
         var theirs = Stop(id: "theirs", day: .distantPast)
@@ -136,7 +136,7 @@ import TidemarkStore
             try await ben.container.aggregates(Stop.self, .sum(\.price), by: \.country).map(\.values) == [Decimal(string: "0.3")])
     }
 
-    @Test func `a sum that is too great is refused, and a value that can't be read is in no group`() async throws {
+    @Test func `a sum that is too great is refused, and an unreadable value belongs to no group`() async throws {
         struct Newer: Tidemark.Record {
             static let recordType = "Stop"
             var id: String
@@ -160,7 +160,7 @@ import TidemarkStore
         #expect(halves.reduce(0) { $0 + $1.records.count } == 250)
     }
 
-    @Test func `records come with the record that they refer to`() async throws {
+    @Test func `records are returned with the record that they refer to`() async throws {
         let joined = try await journal.fetchAll(Stop.self, joining: \.trip, sortedBy: [.descending("_name")], limit: 300)
         #expect(joined.count == 300)
         for (stop, trip) in joined { #expect(trip == trips.first { Reference($0) == stop.trip }) }

@@ -17,7 +17,7 @@ import TidemarkTransfer
         var recordName: String { id }
     }
 
-    /// The text before each column with an index tells where the column's value begins in the file.
+    /// The text before each column with an index shows where the column's value begins in the file.
     struct Stop: Tidemark.Record, Equatable {
         static let uniqueKeys = [UniqueKey("code")]
         static var indexes: [RecordIndex<Stop>] { [.on(\.place, \.nights)] }
@@ -58,7 +58,7 @@ import TidemarkTransfer
 
     private func store() throws -> RecordStore { try RecordStore(container: ContainerDirectory(openingAt: scratch.container)) }
 
-    /// What the examination finds, by kind.
+    /// The problems that the examination finds, by kind.
     private func found() throws -> [VerificationReport.Problem.Kind: Int] {
         Dictionary(grouping: try scratch.verification().problems, by: \.kind).mapValues(\.count)
     }
@@ -68,7 +68,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: columns)
-    func `verify tells a damaged record and its index apart, and a repair mends both`(column: String) async throws {
+    func `verify tells a damaged record from its index, and a repair mends both`(column: String) async throws {
         try await damage(column)
         #expect(try found() == [.record: 1, .index: 1])
         let store = try store()
@@ -84,7 +84,7 @@ import TidemarkTransfer
         do {
             let journal = try scratch.journal()
             try await journal.save(["a", "b", "c"].map { Stop($0) })
-            // The former values are the same but for these, which come back.
+            // The earlier values are the same except for these, which are restored.
             var other = Stop("b")
             (other.trip, other.code, other.place) = (Reference("south"), "south", "south")
             try await journal.save(other)
@@ -99,7 +99,7 @@ import TidemarkTransfer
         }
         #expect(try found() == [.record: 1, .index: 1])
         let store = try store()
-        // History has the value that the record has had twice.
+        // History has the value, which the record had twice.
         let repaired = try await store.repair(try await store.damagedRows())
         #expect(repaired.map(\.source) == [.history])
         #expect(try found() == [:])
@@ -107,7 +107,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: columns)
-    func `a damaged record can be deleted, and brought back`(column: String) async throws {
+    func `a damaged record can be deleted, and restored`(column: String) async throws {
         try await damage(column, bits: 3)
         let journal = try scratch.journal()
         try await journal.delete(Stop.self, named: "b")
@@ -135,7 +135,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: columns)
-    func `an edit of a damaged record is refused, and after it was accepted the edit is saved`(column: String) async throws {
+    func `an edit of a damaged record is refused, and saved after the damage was accepted`(column: String) async throws {
         try await damage(column, bits: 2)
         let journal = try scratch.journal()
         await #expect(throws: StoreError(.damaged, "")) { try await journal.save(Stop("b")) }
@@ -147,7 +147,7 @@ import TidemarkTransfer
     }
 
     @Test(arguments: columns)
-    func `a backup is refused because of the record, and made all the same where damage is allowed`(column: String) async throws {
+    func `a backup is refused because of the record, and made if damage is allowed`(column: String) async throws {
         try await damage(column)
         let container = try ContainerDirectory(openingAt: scratch.container)
         #expect(throws: StoreError(.damaged, "")) {
@@ -173,7 +173,7 @@ import TidemarkTransfer
                 try await journal.save(["a", "b", "c"].map { Stop($0) })
             }
             try await Damage.checkpoint(scratch.container)
-            // The name of the row in the index of places: its value and its row, which is nowhere else.
+            // The row's key in the index of places: its value and its row, which the file has only once.
             let file = scratch["Test.tidemark/private.sqlite"]
             var data = try Data(contentsOf: file)
             let place = try #require(data.range(of: Data("fjord-b".utf8), options: .backwards)?.lowerBound)

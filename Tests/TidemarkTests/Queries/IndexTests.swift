@@ -7,8 +7,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: the store has the indexes that are declared and those of references, and queries use them.
-/// Method: the indexes of a container are compared with those that types of several versions declare; SQLite tells its plans.
+/// Goal: the store has the declared indexes and those of references, and queries use them. Method: the indexes of a container are
+/// compared with those that types of several versions declare; SQLite's plans.
 @Suite(.timeLimit(.minutes(30))) struct IndexTests {
     struct Trip: Tidemark.Record, Equatable {
         var id: String
@@ -49,7 +49,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a save builds the declared indexes, and one of a property with its first value`() async throws {
+    @Test func `a save builds the declared indexes, and the index of a property with its first value`() async throws {
         let journal = try scratch.journal()
         try await journal.save(Stop(id: "a", trip: Reference("north")))
         #expect(try indexes() == ["tide_index_Stop.place.nights", "tide_reference_Stop.trip"])
@@ -60,7 +60,7 @@ import TidemarkStore
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a type that no longer declares an index has it dropped, and one that was added by hand stays`() async throws {
+    @Test func `an index that a type no longer declares is dropped, and one that was added by hand stays`() async throws {
         struct Fewer: Tidemark.Record {
             static let recordType = "Stop"
             static var indexes: [RecordIndex<Fewer>] { [.on(\.nights)] }
@@ -71,7 +71,7 @@ import TidemarkStore
         do { try await scratch.journal().save(Stop(id: "a", later: .summer)) }
         let store = try RecordStore(container: ContainerDirectory(openingAt: scratch.container))
         try await store.addIndex(FieldIndex(["later", "nights"]), to: "Stop")
-        // What a program declares too, and was added by hand, stays as well.
+        // An index that a program declares and that was added by hand stays as well.
         try await store.addIndex(FieldIndex(["later"]), to: "Stop")
         try await scratch.journal().save(Fewer(id: "a", nights: 1))
         let reference = "tide_reference_Stop.trip"
@@ -84,7 +84,7 @@ import TidemarkStore
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `an index tells in which fields every record has a value`() async throws {
+    @Test func `an index shows in which fields every record has a value`() async throws {
         func complete() throws -> [String] {
             let source = try RecordSource(StoreReader(container: ContainerDirectory(openingAt: scratch.container)).snapshot())
             return try source.database.read { db in
@@ -129,7 +129,7 @@ import TidemarkStore
         await #expect(throws: StoreError(.schema, "")) { try await journal.save(Listed(id: "a", tags: [Reference("c")])) }
     }
 
-    @Test func `records are found along references and by indexed fields as before`() async throws {
+    @Test func `records are found along references and by indexed fields`() async throws {
         let journal = try scratch.journal()
         let trips = (0..<50).map { Trip(id: "trip \($0)") }
         try await journal.save(

@@ -6,8 +6,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: pages give each record once, in the order of the list, whatever is written between two of them.
-/// Method: the pages of lists with equal and missing values, in several orders, are put together and compared with the whole list.
+/// Goal: pages return each record once, in the order of the list, with any writes between them. Method: the pages of lists with
+/// equal and missing values, in several orders, are put together and compared with the whole list.
 @Suite(.timeLimit(.minutes(30))) struct PageTests {
     struct Stop: Tidemark.Record, Equatable {
         static var indexes: [RecordIndex<Stop>] { [.on(\.rating)] }
@@ -76,12 +76,12 @@ import TidemarkStore
         }
     }
 
-    @Test func `what is written between two pages neither repeats nor hides the other records`() async throws {
+    @Test func `writes between two pages neither repeat nor hide other records`() async throws {
         let before = try await journal.fetchAll(Stop.self, sortedBy: [.descending(\.rating), .ascending("_name")])
         let last = before[9]
         let found = try await pages([.descending(\.rating)], limit: 10) { number in
             guard number == 1 else { return }
-            // The record that the cursor was made of, one before it, and one behind it.
+            // The record of the cursor, one before it, and one behind it.
             try await journal.delete(last)
             try await journal.delete(before[2])
             try await journal.save(Stop(id: "first", rating: 9))
@@ -93,7 +93,7 @@ import TidemarkStore
         #expect(names == expected)
     }
 
-    @Test func `a cursor of another order is refused, and so is a text that is none`() async throws {
+    @Test func `a cursor of another order is refused, and so is an invalid text`() async throws {
         let page = try await journal.fetchPage(Stop.self, sortedBy: [.ascending(\.rating)], limit: 5)
         let next = try #require(page.next)
         #expect(PageCursor(next.description) == next)

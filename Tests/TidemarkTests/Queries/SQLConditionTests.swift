@@ -5,8 +5,8 @@ import Testing
 import Tidemark
 import TidemarkModel
 
-/// Goal: a condition in SQL that compares a field with what it can't be is refused with the remedy, and no other condition is.
-/// Method: a record that has a value of each type, and a list of conditions.
+/// Goal: a condition in SQL that compares a field with an impossible value is refused with the remedy, and other conditions are
+/// not. Method: a record that has a value of each type, and a list of conditions.
 @Suite(.timeLimit(.minutes(30))) struct SQLConditionTests {
     struct Stay: Tidemark.Record {
         var id: String
@@ -77,7 +77,7 @@ import TidemarkModel
         ("rating = NULL", "write rating IS NULL"),
         ("title <> NULL", "write title IS NULL"),
     ])
-    func `a comparison that can't match is refused with what to write`(condition: String, remedy: String) async throws {
+    func `a comparison that can't match is refused with its correction`(condition: String, remedy: String) async throws {
         let (_scratch, journal) = try await journal()
         defer { withExtendedLifetime(_scratch) {} }
         let refusal = await refusal(journal, .sql(condition))
@@ -109,13 +109,13 @@ import TidemarkModel
         #expect(found == ["a"])
     }
 
-    @Test func `what stands for a question mark is compared as it is`() async throws {
+    @Test func `an argument for a question mark is compared as it is`() async throws {
         let (_scratch, journal) = try await journal()
         defer { withExtendedLifetime(_scratch) {} }
         let refused: [(Tidemark.RecordPredicate<Stay>, String)] = [
             (.sql("rating = ?", "five"), "the condition compares rating with 'five', which has one answer for all records"),
             (.sql("title = ? AND rating IN (?, ?)", "?", 5, "six"), "write a number"),
-            // GRDB stores a date as a text.
+            // GRDB stores a date as text.
             (.sql("createdAt > ?", Date(timeIntervalSince1970: 0)), "write unixepoch('1970-01-01 00:00:00') * 1000000"),
             (.sql("token = ?", "abc"), "token is of type bytes"),
         ]

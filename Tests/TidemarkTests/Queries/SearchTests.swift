@@ -9,8 +9,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: a full-text index finds what the records have, after every way of writing.
-/// Method: after each write, the names that a search finds are compared with those that the texts themselves give.
+/// Goal: a full-text index finds the current text of records after every way of writing. Method: after each write, the names that
+/// a search finds are compared with those that the texts themselves give.
 @Suite(.timeLimit(.minutes(30))) struct SearchTests {
     struct Place: Tidemark.Record, Equatable {
         static var indexes: [RecordIndex<Place>] { [.fullText(\.title, \.details, language: "en")] }
@@ -29,9 +29,7 @@ import TidemarkTransfer
         try await journal.search(Place.self, text).map(\.record.id)
     }
 
-    @Test func `a program that has declared its types finds records that came from a cloud, and writes nothing for it twice`()
-        async throws
-    {
+    @Test func `a program with declared types finds records that were fetched, and does not write them twice`() async throws {
         let place = try TwoUserFixture(scratch)
         let (laptop, phone) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
         try await phone.container.declare([Place.self])
@@ -39,12 +37,12 @@ import TidemarkTransfer
         try await laptop.sync()
         try await phone.sync()
         #expect(try await names("fjord", phone.container) == ["senja"])
-        // The index follows what comes later.
+        // The index follows later records.
         try await laptop.container.save(Place(id: "narvik", title: "Narvik", details: "Another fjord"))
         try await laptop.sync()
         try await phone.sync()
         #expect(Set(try await names("fjord", phone.container)) == ["senja", "narvik"])
-        // So does one that is declared when the records are there.
+        // An index that is declared after the records arrived has them as well.
         let tablet = try await place.person("anna", device: "3")
         try await tablet.sync()
         await #expect(throws: StoreError(.schema, "")) { try await names("fjord", tablet.container) }
@@ -56,7 +54,7 @@ import TidemarkTransfer
         #expect(try StoreVerification(of: tablet.container.directory).run().isOK)
     }
 
-    @Test func `an index that a program no longer declares goes with the declaration`() async throws {
+    @Test func `an index that a program no longer declares is dropped with the declaration`() async throws {
         struct Plain: Tidemark.Record {
             static let recordType = "Place"
             var id: String
@@ -72,7 +70,7 @@ import TidemarkTransfer
         #expect(try await names("senja", journal) == ["senja"])
     }
 
-    @Test func `results are ranked, and tell the words that were found`() async throws {
+    @Test func `results are ranked, and show the found words`() async throws {
         let journal = try scratch.journal()
         try await journal.save([
             Place(
@@ -123,7 +121,7 @@ import TidemarkTransfer
         #expect(try await names("updated", journal) == ["p2"])
         #expect(try await journal.deleteAll(Place.self, where: .matching("number4")) == ["p4"])
         #expect(try await journal.search(Place.self, "all", limit: 100).count == 48)
-        // What fails leaves the index as it was.
+        // A write that fails leaves the index as it was.
         await #expect(throws: (any Error).self) {
             try await journal.save([Place(id: "p5", title: "rolled back"), Place(id: "", title: "no name")])
         }
@@ -171,7 +169,7 @@ import TidemarkTransfer
         #expect(try scratch.verification().isOK)
     }
 
-    @Test func `a damaged text is found as it was, and a damaged index is built again`() async throws {
+    @Test func `a damaged text is found as it was before, and a damaged index is built again`() async throws {
         do {
             try await scratch.journal().save((0..<3).map { Place(id: "p\($0)", title: "title\($0)", details: "fjord\($0)") })
         }

@@ -8,7 +8,7 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: whatever happens in whatever order, devices end with the same records, and no owner and no reference is missing.
+/// Goal: after any operations in any order, devices end with the same records, and no owner and no reference is missing.
 ///
 /// Method: random histories of two devices of one account and one of a participant: cascades, denials, shares with and without permission to
 /// write, unique keys, and a program of an older version that knows fewer fields. The seed of each history is printed when it fails;
@@ -20,7 +20,7 @@ import TidemarkStore
     typealias Tag = Travel.Tag
     typealias Booking = Travel.Booking
 
-    /// A stop as an older version of the program knows it.
+    /// A stop in an older version of the program.
     private struct OldStop: Tidemark.Record {
         static let recordType = "Stop"
         var id: String
@@ -31,7 +31,7 @@ import TidemarkStore
         static var relationships: [Relationship<OldStop>] { [.owned(by: \.trip)] }
     }
 
-    @Test func `devices come to the same, with all owners and references`() async throws {
+    @Test func `devices end with the same records, with all owners and references`() async throws {
         let runs = ProcessInfo.processInfo.environment["TIDEMARK_RELATIONSHIP_RUNS"].flatMap { UInt64($0) } ?? 25
         let seed = Randomness("relationship histories").seed
         let workers = UInt64(ProcessInfo.processInfo.activeProcessorCount)
@@ -50,7 +50,7 @@ import TidemarkStore
         }
     }
 
-    /// Tells on standard error how many histories have ended.
+    /// Prints to standard error how many histories have ended.
     private final class Progress: Sendable {
         private let count = LockedValue(0)
 
@@ -71,7 +71,7 @@ import TidemarkStore
         private var devices: [Person] = []
         private var counter = 0
         private var steps: [String] = []
-        /// The tags that the participant has made. The owner's devices never see those that are the participant's own.
+        /// The participant's tags. The owner's devices never see the tags in the participant's own store.
         private var participantTags: Set<String> = ["g2"]
         private let isTraced = ProcessInfo.processInfo.environment["TIDEMARK_RELATIONSHIP_TRACE"] != nil
 
@@ -81,7 +81,7 @@ import TidemarkStore
             scratch = try Scratch()
         }
 
-        /// Returns what is wrong in the end.
+        /// Returns the violations at the end.
         func run() async throws -> [String] {
             let place = try TwoUserFixture(scratch)
             devices = [
@@ -158,7 +158,7 @@ import TidemarkStore
             case 6:
                 guard let trip = try await pick(Trip.self, device) else { return }
                 let booking = Booking(id: name("b"), trip: Reference(trip))
-                // A booking of somebody else's trip would be in another store than the trip.
+                // A booking of another user's trip would be in another store than the trip.
                 guard try await container.fetchShares(matching: [RecordName(type: "Trip", name: trip.id)]).isEmpty else { return }
                 note("\(number) makes \(booking.id) of \(trip.id)")
                 try await container.save(booking)

@@ -7,8 +7,8 @@ import TidemarkContainers
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: a record that becomes one with another of its unique key is no deleted one: references follow it, and what can't follow stays.
-/// Method: records with known answers, in a separate container for each test.
+/// Goal: a record that is merged with another of its unique key does not count as deleted: references follow it, and those that
+/// can't follow stay. Method: records with known answers, in a separate container for each test.
 @Suite(.timeLimit(.minutes(30))) struct RelationshipMergeTests {
     struct Code: Tidemark.Record, Equatable {
         static var uniqueKeys: [UniqueKey] { [UniqueKey("text")] }
@@ -17,7 +17,7 @@ import TidemarkStore
         var recordName: String { id }
     }
 
-    /// What a code owns: it is deleted with the code.
+    /// A record that a code owns: it is deleted with the code.
     struct Part: Tidemark.Record, Equatable {
         var id: String
         var code: Reference<Code>?
@@ -25,7 +25,7 @@ import TidemarkStore
         static var relationships: [Relationship<Part>] { [.owned(by: \.code)] }
     }
 
-    /// What forbids to delete a code.
+    /// A record that forbids deleting a code.
     struct Pass: Tidemark.Record, Equatable {
         var id: String
         var code: Reference<Code>
@@ -33,7 +33,7 @@ import TidemarkStore
         static var relationships: [Relationship<Pass>] { [.weak(\.code, onDelete: .deny)] }
     }
 
-    /// A pair of references that is there once.
+    /// A pair of references that is unique.
     struct Pair: Tidemark.Record, Equatable {
         static var uniqueKeys: [UniqueKey] { [UniqueKey("code", "part")] }
         var id: String
@@ -65,9 +65,7 @@ import TidemarkStore
         try await journal.fetchAll(type).map(\.recordName).sorted()
     }
 
-    @Test func `a damaged record is not deleted with a record that becomes one with another, and does not forbid it`()
-        async throws
-    {
+    @Test func `a damaged record is not deleted with a merged record, and does not forbid the merge`() async throws {
         try await journal.save([
             Code(id: "m", text: "x"), Part(id: "p1", code: Reference("m")), Part(id: "p2", code: Reference("m")),
             Pass(id: "s1", code: Reference("m")),
@@ -86,7 +84,7 @@ import TidemarkStore
         #expect(rows == ["a", "m", "m"])
     }
 
-    @Test func `records whose unique key has a reference become one when the reference follows`() async throws {
+    @Test func `records whose unique key has a reference are merged when the reference follows`() async throws {
         try await journal.save([
             Code(id: "m", text: "x"), Code(id: "n", text: "y"), Part(id: "p"),
             Pair(id: "1", code: Reference("m"), part: Reference("p")), Pair(id: "2", code: Reference("n"), part: Reference("p")),
@@ -97,7 +95,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Pair.self) == [Pair(id: "1", code: Reference("m"), part: Reference("p"))])
     }
 
-    @Test func `a reference without a declaration follows, too`() async throws {
+    @Test func `references without a declaration follow a merge, too`() async throws {
         try await journal.save([Code(id: "n", text: "x"), Note(id: "1", code: Reference("n"), part: Reference("none"))])
         let result = try await journal.save([Code(id: "b", text: "x")])
         #expect(result.counts.updated >= 1)
@@ -105,12 +103,12 @@ import TidemarkStore
             try await journal.fetch(Note.self, named: "1") == Note(id: "1", code: Reference("b"), part: Reference("none")))
     }
 
-    @Test func `10,000 records of one unique key become one in one save, and what refers to each follows`() async throws {
+    @Test func `10,000 records of one unique key are merged in one save, and references to each follow`() async throws {
         let count = 10_000
         func name(_ number: Int) -> String { String(format: "c%05d", number) }
         try await journal.save(
             (0..<count).map { Pass(id: "s\($0)", code: Reference(name($0))) })
-        // From the greatest name to the least: each becomes one with the next.
+        // From the greatest name to the least: each is merged with the next.
         let result = try await journal.save((0..<count).reversed().map { Code(id: name($0), text: "x") })
         #expect(result.replaced.count == count - 1)
         #expect(Set(result.replaced.values) == [name(0)])
@@ -118,7 +116,7 @@ import TidemarkStore
         #expect(Set(try await journal.fetchAll(Pass.self).map(\.code)) == [Reference(name(0))])
     }
 
-    @Test func `references follow records that an import makes one with others`() async throws {
+    @Test func `references follow records that an import merges with others`() async throws {
         try await journal.save([Code(id: "m", text: "x"), Pass(id: "s1", code: Reference("m"))])
         try await scratch.importing(lines: [#"{"id": "a", "text": "x"}"#], .init(type: "Code", nameField: "id"))
         #expect(try await names(Code.self) == ["a"])

@@ -9,7 +9,7 @@ import TidemarkModel
 import TidemarkStore
 import TidemarkTransfer
 
-/// Goal: what is owned is shared with its owner, and nothing else is. Method: containers of two people over one real cloud.
+/// Goal: owned records are shared with their owner, and no other records. Method: containers of two people over one real cloud.
 @Suite(.timeLimit(.minutes(30))) struct RelationshipSharingTests {
     typealias Trip = Travel.Trip
     typealias Stop = Travel.Stop
@@ -25,7 +25,7 @@ import TidemarkTransfer
         scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         (anna, ben) = (try await place.person("anna"), try await place.person("ben"))
-        // The records of Ben come from the cloud, which knows no rules.
+        // Ben's records are fetched from the cloud, which has no rules.
         try await ben.container.declare(Travel.types)
         try await anna.container.save([
             Trip(id: "norway"), Trip(id: "privat"), Tag(id: "fjord", name: "fjord"),
@@ -34,7 +34,7 @@ import TidemarkTransfer
         ])
     }
 
-    /// Anna shares the trip with Ben, and both know of it.
+    /// Anna shares the trip with Ben, and both synchronise.
     @discardableResult
     private func share(_ permission: ShareParticipant.Permission = .readWrite) async throws -> Share {
         let (share, link) = try await anna.share(Trip(id: "norway"), with: ben, permission)
@@ -62,13 +62,13 @@ import TidemarkTransfer
         #expect(try await shared("Stop", "hut", anna) == false)
         let graph = try await anna.container.graph(of: [RecordName(type: "Trip", name: "norway")])
         #expect(Set(graph.map(\.name)) == ["norway", "senja", "p1"])
-        // A stop that is shared alone does not take its trip.
+        // Sharing a single stop does not share its trip.
         #expect(try await anna.container.graph(of: [RecordName(type: "Stop", name: "hut")]).map(\.name) == ["hut"])
     }
 
-    @Test func `a new stop of a shared trip is shared, whoever makes it, by a save or a context`() async throws {
+    @Test func `a new stop of a shared trip is shared, by either person, by a save or a context`() async throws {
         try await share()
-        // The photo stands before the stop that it belongs to.
+        // The photo comes before the stop that it belongs to.
         try await anna.container.save([Photo(id: "p2", stop: Reference("narvik")), Stop(id: "narvik", trip: Reference("norway"))])
         let context = anna.container.newContext()
         await context.insert(Stop(id: "oslo", trip: Reference("norway")))
@@ -85,7 +85,7 @@ import TidemarkTransfer
         for name in ["p1", "p2", "p3", "p4"] { #expect(try await shared("Photo", name, anna)) }
     }
 
-    @Test func `a stop whose reference spells the trip's UUID in the other case is shared with it`() async throws {
+    @Test func `a stop whose reference has the trip's UUID in the other case is shared with it`() async throws {
         let id = UUID().uuidString
         try await anna.container.save([
             Trip(id: id.lowercased()), Stop(id: "upper", trip: Reference(id.uppercased())),
@@ -98,7 +98,7 @@ import TidemarkTransfer
         #expect(try StoreVerification(of: anna.container.directory).run().problems.map(\.message) == [])
     }
 
-    @Test func `an owner in the other store is refused, by a context and by an update of all that match, too`() async throws {
+    @Test func `an owner in the other store is refused, also by a context and by an update with a condition`() async throws {
         try await share()
         try await ben.container.save([Trip(id: "own"), Stop(id: "mine", trip: Reference("own"))])
         func isRefused(_ body: () async throws -> Void) async {
@@ -169,21 +169,22 @@ import TidemarkTransfer
         #expect(tags == ["fjord", "bens"])
     }
 
-    @Test func `a reference to a missing record is damage where a record was never in a share`() async throws {
+    @Test func `a reference to a missing record is damage if its record was never in a share`() async throws {
         let hut = Stop(id: "hut2", trip: Reference("privat"), tags: [Reference("nowhere")])
         try await anna.container.save(hut)
         let problems = try StoreVerification(of: anna.container.directory).run().problems.map(\.message)
         #expect(problems == ["Stop hut2 refers to Tag nowhere by 'tags', and there is no such record"])
     }
 
-    @Test func `who may only read deletes nothing, and the error names each record that stands against it`() async throws {
+    @Test
+    func `a participant who may only read deletes nothing, and the error names each record that prevents it`() async throws {
         try await share(.readOnly)
         await #expect(throws: PermissionDenied.self) { try await ben.container.delete(Trip(id: "norway")) }
         #expect(try await names(Stop.self, ben) == ["senja"])
         #expect(try await names(Photo.self, ben) == ["p1"])
     }
 
-    @Test func `who may write deletes a stop with its photos for everybody`() async throws {
+    @Test func `a participant who may write deletes a stop with its photos for everybody`() async throws {
         try await share()
         let result = try await ben.container.delete(Stop.self, named: "senja")
         #expect(result.cascaded == [RecordName(type: "Photo", name: "p1")])
@@ -210,13 +211,13 @@ import TidemarkTransfer
         let chain = (0..<count).map { Part(id: "c\($0)", of: $0 == 0 ? nil : Reference("c\($0 - 1)"), stop: nil) }
         try await anna.container.save(chain.reversed())
         #expect(try await anna.container.count(Part.self) == count)
-        // A shared owner takes all of it with it.
+        // Sharing an owner shares the whole chain.
         try await anna.container.share(Part(id: "c0", of: nil, stop: nil), title: "chain", in: anna.databases)
         #expect(try await shared("Part", "c\(count - 1)", anna))
         try await anna.container.save(
             (count..<count + 5).reversed().map { Part(id: "c\($0)", of: Reference("c\($0 - 1)"), stop: nil) })
         #expect(try await shared("Part", "c\(count + 4)", anna))
-        // A participant's chain goes into the store of what others share.
+        // A participant's chain is stored in the shared store.
         try await anna.container.save(Part(id: "b0", of: nil, stop: nil))
         let (_, link) = try await anna.share(Part(id: "b0", of: nil, stop: nil), with: ben)
         try await anna.sync()

@@ -7,8 +7,8 @@ import TidemarkEmbeddedCloud
 import TidemarkModel
 import TidemarkStore
 
-/// Goal: devices that did not know of each other's changes come to the same, and no owner or reference is missing. Method: devices of one
-/// account over one real cloud.
+/// Goal: devices that did not know each other's changes end with the same records, and no owner or reference is missing. Method:
+/// devices of one account over one real cloud.
 @Suite(.timeLimit(.minutes(30))) struct RelationshipSyncTests {
     typealias Trip = Travel.Trip
     typealias Stop = Travel.Stop
@@ -29,7 +29,7 @@ import TidemarkStore
             Trip(id: "norway"), Tag(id: "fjord", name: "fjord"),
             Stop(id: "senja", trip: Reference("norway"), tags: [Reference("fjord")]), Photo(id: "p1", stop: Reference("senja")),
         ])
-        // Every device has types of all records before, so that it knows their rules.
+        // Every device has all types before, so that it knows their rules.
         try await two.container.save([
             Stop(id: "s0", trip: Reference("t0")), Trip(id: "t0"), Photo(id: "p0", stop: Reference("s0")),
             Tag(id: "g0", name: "g0"), Booking(id: "b0", trip: Reference("t0")),
@@ -39,7 +39,7 @@ import TidemarkStore
         try await meet()
     }
 
-    /// What is there once for each tag.
+    /// A record that is unique for each tag.
     struct Label: Tidemark.Record, Equatable {
         var id: String
         var tag: Reference<Tag>?
@@ -60,7 +60,7 @@ import TidemarkStore
         return names
     }
 
-    /// Whether both devices are sound.
+    /// Checks both devices for damage and differences.
     private func expectWhole() throws {
         for device in [one, two] {
             let report = try StoreVerification(of: device.container.directory).run()
@@ -68,7 +68,7 @@ import TidemarkStore
         }
     }
 
-    @Test func `a stop that was made while its trip was deleted elsewhere goes, too, and the log tells it`() async throws {
+    @Test func `a stop that was made while its trip was deleted elsewhere is deleted, too, and the log has it`() async throws {
         try await one.container.delete(Trip(id: "norway"))
         try await two.container.save(Stop(id: "late", trip: Reference("norway")))
         try await two.container.save(Photo(id: "p2", stop: Reference("late")))
@@ -81,7 +81,7 @@ import TidemarkStore
         #expect(logged.first { $0.record == "late" }?.field == "trip")
     }
 
-    @Test func `a stop that comes after its trip was deleted here goes, too`() async throws {
+    @Test func `a stop that arrives after its trip was deleted here is deleted, too`() async throws {
         try await two.container.save(Stop(id: "late", trip: Reference("norway")))
         try await two.sync()
         try await one.container.delete(Trip(id: "norway"))
@@ -90,7 +90,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `a list loses a tag that was deleted elsewhere, also where another device has edited the list`() async throws {
+    @Test func `a list loses a tag that was deleted elsewhere, even if another device has edited the list`() async throws {
         try await one.container.delete(Tag(id: "fjord", name: "fjord"))
         var senja = try #require(try await two.container.fetch(Stop.self, named: "senja"))
         senja.tags.append(Reference("g0"))
@@ -104,7 +104,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `a trip that a booking needs comes back`() async throws {
+    @Test func `a trip that a booking needs is restored`() async throws {
         try await one.container.delete(Trip(id: "norway"))
         try await two.container.save(Booking(id: "b2", trip: Reference("norway")))
         try await meet()
@@ -113,9 +113,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `references follow a tag that becomes one with another device's, also those of a device that came late`()
-        async throws
-    {
+    @Test func `references follow a tag that is merged with another device's, also those of a late device`() async throws {
         try await one.container.save([
             Tag(id: "a", name: "rain"), Stop(id: "s1", trip: Reference("norway"), tags: [Reference("a")]),
             Label(id: "l1", tag: Reference("a")),
@@ -133,13 +131,13 @@ import TidemarkStore
         try expectWhole()
         let logged = try [one, two].flatMap { try $0.container.history().conflicts() }.filter { $0.replacement != nil }
         #expect(!logged.isEmpty)
-        // With their tags the labels have become one, too.
+        // With their tags the labels are merged, too.
         #expect(try await names(Label.self) == [["l1"], ["l1"]])
         #expect(
             Set(logged.map { "\($0.type) \($0.record) \($0.replacement ?? "")" }) == ["Tag b a", "Label l2 l1"])
     }
 
-    @Test func `a stop that was made while its trip was shared elsewhere comes into the share`() async throws {
+    @Test func `a stop that was made while its trip was shared elsewhere moves into the share`() async throws {
         let share = try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
         try await two.container.save(Stop(id: "late", trip: Reference("norway")))
         try await two.container.save(Photo(id: "p2", stop: Reference("late")))
@@ -162,7 +160,7 @@ import TidemarkStore
         static var relationships: [Relationship<Chapter>] { [.owned(by: \.of)] }
     }
 
-    @Test func `where all records are of one type, a new one comes into the share of the record that owns it`() async throws {
+    @Test func `if all records are of one type, a new one moves into the share of the record that owns it`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let (one, two) = (try await place.person("anna", device: "1"), try await place.person("anna", device: "2"))
@@ -171,7 +169,7 @@ import TidemarkStore
         for _ in 0..<2 { for device in [one, two] { try await device.sync() } }
         try await one.container.share(Chapter(id: "north"), title: "North", in: one.databases)
         try await one.sync()
-        // The second device hears of the share when it has the new chapter already.
+        // The second device learns of the share when it has the new chapter already.
         try await two.container.save(Chapter(id: "n2", of: Reference("north")))
         try await two.sync()
         let records = ["north", "n1", "n2", "south", "s1"].map { RecordName(type: "Chapter", name: $0) }
@@ -179,10 +177,11 @@ import TidemarkStore
         #expect(Set(shares.keys.map(\.name)) == ["north", "n1", "n2"])
     }
 
-    @Test func `a stop that is saved here for a trip that was deleted before goes, too, when the devices meet`() async throws {
+    @Test
+    func `a stop that is saved here for a trip that was deleted before is deleted, too, after a synchronisation`() async throws {
         try await two.container.delete(Trip(id: "norway"))
         try await meet()
-        // A view still had the trip.
+        // A view still showed the trip.
         try await one.container.save(Stop(id: "late", trip: Reference("norway")))
         try await one.sync()
         #expect(try await one.container.fetchAll(Stop.self).map(\.id) == ["s0"])
@@ -191,8 +190,7 @@ import TidemarkStore
         try expectWhole()
     }
 
-    @Test func `what goes where devices meet comes back by an undo, also when other records have moved into a share`()
-        async throws
+    @Test func `records that a synchronisation deleted are restored by an undo, even if others moved into a share`() async throws
     {
         try await one.container.share(Trip(id: "norway"), title: "Norway", in: one.databases)
         try await one.container.delete(Stop(id: "s0", trip: Reference("t0")))
@@ -245,11 +243,11 @@ import TidemarkStore
         static var relationships: [Relationship<Leg>] { [.owned(by: \.trip)] }
     }
 
-    @Test func `what others had deleted before the first rules were declared stays as it is`() async throws {
+    @Test func `records whose owners were deleted before the first rules were declared stay as they are`() async throws {
         let scratch = try Scratch()
         let place = try TwoUserFixture(scratch)
         let devices = [try await place.person("anna", device: "1"), try await place.person("anna", device: "2")]
-        // What is here when the account signs in.
+        // The records that are here when the account signs in.
         try await devices[0].container.save([PlainLeg(id: "l1", trip: Reference("t9")), PlainLeg(id: "l2")])
         try await devices[0].container.save(Trip(id: "t9"))
         for _ in 0..<2 { for device in devices { try await device.sync() } }

@@ -8,8 +8,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goal: the delete rules hold whoever writes, and what is owned goes with its owner. Method: trips with stops, photos, tags and bookings with
-/// known answers, in a separate container for each test.
+/// Goal: the delete rules hold for every writer, and owned records are deleted with their owner. Method: trips with stops,
+/// photos, tags and bookings with known answers, in a separate container for each test.
 @Suite(.timeLimit(.minutes(30))) struct RelationshipTests {
     typealias Trip = Travel.Trip
     typealias Stop = Travel.Stop
@@ -40,7 +40,8 @@ import TidemarkStore
         try await journal.fetchAll(type).map(\.recordName).sorted()
     }
 
-    @Test func `a deleted owner takes with it what it owns, over all steps, in one transaction that can be undone`() async throws
+    @Test
+    func `a deletion of an owner deletes its owned records, over all steps, in one transaction that can be undone`() async throws
     {
         let result = try await journal.delete(Trip(id: "norway"))
         #expect(result.counts.deleted == 5)
@@ -55,7 +56,7 @@ import TidemarkStore
         #expect(try await journal.fetchAll(Trip.stops, of: Trip(id: "norway")).map(\.id) == ["narvik", "senja"])
     }
 
-    @Test func `a context forgets what went with what it deleted, and brings none of it back`() async throws {
+    @Test func `a context forgets records that were deleted with others, and restores none of them`() async throws {
         let context = journal.newContext()
         let trip = try #require(try await context.fetch(Trip.self, named: "norway"))
         var senja = try #require(try await context.fetch(Stop.self, named: "senja"))
@@ -69,7 +70,7 @@ import TidemarkStore
         #expect(try await names(Stop.self) == ["hut"])
     }
 
-    @Test func `a record whose list is damaged is no hindrance to queries over the others`() async throws {
+    @Test func `a record with a damaged list does not prevent queries over the others`() async throws {
         try DamagedRows.run(scratch.container.appendingPathComponent("private.sqlite")) { db in
             try db.execute(sql: "UPDATE \"Stop\" SET tags = '[\"fj' WHERE _key = 'narvik'")
         }
@@ -84,7 +85,7 @@ import TidemarkStore
             try await journal.graph(of: [RecordName(type: "Trip", name: "privat")]).map(\.name).sorted() == ["hut", "privat"])
     }
 
-    @Test func `a list and an optional reference lose a record that is deleted, and the list keeps its order`() async throws {
+    @Test func `a list and an optional reference lose a deleted record, and the list keeps its order`() async throws {
         try await journal.delete(Tag(id: "fjord", name: "fjord"))
         try await journal.delete(Guide(id: "kari"))
         let senja = try await journal.fetch(Stop.self, named: "senja")
@@ -93,7 +94,7 @@ import TidemarkStore
         #expect(try await journal.fetch(Stop.self, named: "narvik")?.tags == [])
     }
 
-    @Test func `a record that denies it keeps what it refers to, and the error names both`() async throws {
+    @Test func `a record that denies a deletion keeps its target, and the error names both`() async throws {
         try await journal.save(Booking(id: "b1", trip: Reference("norway")))
         let error = await #expect(throws: DeletionDenied.self) { try await journal.delete(Trip(id: "norway")) }
         let booking = RecordName(type: "Booking", name: "b1")
@@ -103,7 +104,7 @@ import TidemarkStore
             ])
         #expect(error?.localizedDescription.contains("Booking b1 refers to Trip norway by 'trip'") == true)
         #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
-        // With the booking in the same save there is nothing that denies it.
+        // A booking that is deleted in the same save denies nothing.
         let context = journal.newContext()
         let trip = try #require(try await context.fetch(Trip.self, named: "norway"))
         let b1 = try #require(try await context.fetch(Booking.self, named: "b1"))
@@ -113,7 +114,7 @@ import TidemarkStore
         #expect(try await names(Stop.self) == ["hut"])
     }
 
-    @Test func `a deletion by a query follows the rules, as does an undo`() async throws {
+    @Test func `a deletion by a query follows the rules, and so does an undo`() async throws {
         #expect(try await journal.deleteAll(Trip.self, where: \.id == "privat") == ["privat"])
         #expect(try await names(Stop.self) == ["narvik", "senja"])
         let made = try await journal.save(Trip(id: "south"))
@@ -130,8 +131,8 @@ import TidemarkStore
         #expect(try await names(Stop.self) == ["hut", "narvik", "senja"])
     }
 
-    @Test func `references follow a record that becomes one with another of its unique key`() async throws {
-        // The lowest name stays.
+    @Test func `references follow a record that is merged with another of its unique key`() async throws {
+        // The record with the lowest name stays.
         let result = try await journal.save([
             Tag(id: "a", name: "fjord"), Stop(id: "oslo", trip: Reference("privat"), tags: [Reference("a"), Reference("fjord")]),
         ])
@@ -142,7 +143,7 @@ import TidemarkStore
         #expect(try await journal.fetch(Stop.self, named: "oslo")?.tags == [Reference("a")])
     }
 
-    @Test func `UUIDs are the same in upper and lower case`() async throws {
+    @Test func `UUIDs in upper and lower case are equal`() async throws {
         let id = UUID().uuidString
         try await journal.save([Trip(id: id.lowercased()), Stop(id: "x", trip: Reference(id.uppercased()))])
         try await journal.delete(Trip.self, named: id.uppercased())
@@ -177,7 +178,7 @@ import TidemarkStore
         #expect(error?.message.contains("'one' and 'other'") == true)
     }
 
-    @Test func `a newer owner takes the place of the former, by which records are deleted as before`() async throws {
+    @Test func `a newer owner replaces the former one, and deletions follow it`() async throws {
         struct Newer: Tidemark.Record {
             static let recordType = "Stop"
             var id: String
@@ -193,7 +194,7 @@ import TidemarkStore
         #expect(try await names(Newer.self) == ["hut", "oslo"])
     }
 
-    @Test func `a relationship to what cannot be a record type is refused, and nothing is saved`() async throws {
+    @Test func `a relationship to an invalid record type is refused, and nothing is saved`() async throws {
         struct Nowhere: Tidemark.Record {
             static let recordType = "no type"
             var id: String
@@ -214,7 +215,7 @@ import TidemarkStore
         #expect(try StoreReader(container: journal.directory).types().contains { $0.name == "Lost" } == false)
     }
 
-    @Test func `verify names records without their owner, and references to records that are not there`() async throws {
+    @Test func `verify names records without their owner, and references to missing records`() async throws {
         try await journal.save([
             Stop(id: "lost", trip: Reference("gone"), tags: [Reference("none")]), Photo(id: "p3", stop: Reference("senja")),
         ])
@@ -227,7 +228,7 @@ import TidemarkStore
             ])
     }
 
-    @Test func `a rule that a store can't have is damage, and is told`() async throws {
+    @Test func `an impossible rule in a store is damage, and is reported`() async throws {
         let file = journal.directory.store(.private)
         try DamagedRows.run(file) { db in
             try db.execute(
@@ -240,7 +241,7 @@ import TidemarkStore
         #expect(error?.code == .corrupt && error?.message.contains("explode") == true)
     }
 
-    @Test func `a damaged record goes with its owner, and keeps a reference that it would lose`() async throws {
+    @Test func `a damaged record is deleted with its owner, and keeps a reference that it would lose`() async throws {
         try DamagedRows.run(journal.directory.store(.private)) { db in
             try db.execute(sql: "UPDATE Stop SET title = 'x' WHERE _key = 'senja'")
         }

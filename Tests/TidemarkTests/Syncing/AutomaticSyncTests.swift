@@ -6,8 +6,8 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkTesting
 
-/// Goal: a container that is opened with its cloud synchronises by itself, from its opening to its end. Method: containers of one account
-/// over a real cloud; a clock that the test moves, so that pauses cost no time.
+/// Goal: a container that is opened with its cloud synchronises by itself until it ends. Method: containers of one account over a
+/// real cloud; a clock that the test moves, so that pauses take no time.
 @Suite(.timeLimit(.minutes(30))) struct AutomaticSyncTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
@@ -18,7 +18,7 @@ import TidemarkTesting
         fixture = try TwoUserFixture(scratch)
     }
 
-    /// Waits until an event has ended that is wanted.
+    /// Waits for the end of a wanted event.
     @discardableResult
     private func event(
         _ events: AsyncStream<ContainerEvent>, _ isWanted: (ContainerEvent) -> Bool
@@ -27,7 +27,7 @@ import TidemarkTesting
         throw CancellationError()
     }
 
-    @Test func `saves go out together after half a second, and what others save comes in`() async throws {
+    @Test func `saves are sent together after half a second, and changes of others are fetched`() async throws {
         let (laptop, phone) = (try await fixture.person("anna", device: "1"), try await fixture.person("anna", device: "2"))
         let events = phone.container.events()
         phone.container.startSyncing(with: phone.databases, environment: clock.environment)
@@ -39,7 +39,7 @@ import TidemarkTesting
         #expect(try await heard.next()?.origin == .cloud)
         #expect(try await phone.captions() == ["theirs": "from the laptop"])
 
-        // Both databases have sent what there was. What is saved from now on waits until the clock moves.
+        // Both databases have sent their records. Later saves wait until the clock moves.
         await clock.waitForSleepers(2, within: .milliseconds(500))
         let before = clock.now
         try await phone.container.save(Destination("a", caption: "a"))
@@ -57,7 +57,7 @@ import TidemarkTesting
         #expect(try phone.container.isInSync())
     }
 
-    @Test func `a cloud that can't be reached is an event, and is tried again when the network is back`() async throws {
+    @Test func `an unreachable cloud is an event, and is tried again when the network is back`() async throws {
         let faulty = LockedValue<[FaultyDatabase]>([])
         let anna = try await fixture.person("anna") { database in
             let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.networkUnavailable: 1]))
@@ -84,17 +84,17 @@ import TidemarkTesting
         await clock.waitForSleepers(2)
         for database in faulty.withLock({ $0 }) { database.calm() }
         for engine in network.withLock({ $0 }) { engine.yield() }
-        // The pause after so many failures is half a minute at least.
+        // After so many failures the pause is at least half a minute.
         await clock.waitForSleepers(2, within: .seconds(1))
         clock.advance(by: .seconds(1))
         try await event(events) { $0.kind == .setup && $0.succeeded }
-        // Each listener hears everything.
+        // Each listener gets all events.
         try await event(other) { $0.failure?.cause == .offline }
         try await event(other) { $0.kind == .setup && $0.succeeded }
         await anna.container.stopSyncing()
     }
 
-    @Test func `another process that synchronises the container is waited for, and told of once`() async throws {
+    @Test func `the container waits for another process that synchronises it, and reports it once`() async throws {
         let anna = try await fixture.person("anna")
         let lock = try SyncLock(anna.container.directory)
         let events = anna.container.events()
@@ -115,7 +115,7 @@ import TidemarkTesting
         try SyncLock(anna.container.directory).release()
     }
 
-    @Test func `a container that is released, or closed, synchronises no more`() async throws {
+    @Test func `a container that is released or closed no longer synchronises`() async throws {
         let anna = try await fixture.person("anna")
         let place = scratch["released.tidemark"]
         func open() throws -> PersistentContainer {
@@ -146,12 +146,12 @@ import TidemarkTesting
         try await container.close()
         try SyncLock(container.directory).release()
         for await _ in events {}
-        // A closed container does not begin again.
+        // A closed container does not start again.
         container.startSyncing(with: anna.databases, environment: clock.environment)
         #expect(!container.isSyncing)
     }
 
-    @Test func `a container that synchronises by itself is not synchronised by hand, and signing out ends it`() async throws {
+    @Test func `a container that synchronises by itself can't be synchronised by hand, and signing out ends it`() async throws {
         let anna = try await fixture.person("anna")
         try await anna.container.save(Destination("a", caption: "a"))
         let events = anna.container.events()
@@ -172,7 +172,7 @@ import TidemarkTesting
         try await anna.container.save(Destination("a", caption: "a"))
         let share = try await anna.container.share(Destination("a", caption: "a"), in: anna.databases)
         try await anna.sync()
-        // Each time it may have come to another point.
+        // Each time the synchronisation may have reached another point.
         for number in 0..<20 {
             let ben = try await fixture.person("ben\(number)")
             let invited = try await anna.container.updateParticipants(
@@ -188,7 +188,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `who accepts while another process synchronises is told so`() async throws {
+    @Test func `accepting while another process synchronises is an error that says so`() async throws {
         let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
         let lock = try SyncLock(ben.container.directory)
         defer { lock.release() }
@@ -204,7 +204,7 @@ import TidemarkTesting
         await ben.container.stopSyncing()
     }
 
-    @Test func `a request has it try again before its pause is over`() async throws {
+    @Test func `a request makes the container try again before its pause is over`() async throws {
         let faulty = LockedValue<[FaultyDatabase]>([])
         let anna = try await fixture.person("anna") { database in
             let new = FaultyDatabase(database, plan: FaultPlan(seed: 1, rates: [.serviceUnavailable: 1]))

@@ -9,7 +9,8 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Goal: a program holds records without contents, fetches these, and keeps within a limit. Method: containers of people over a real cloud.
+/// Goal: a program has records without their contents, downloads these on request, and keeps within a limit. Method: containers
+/// of people over a real cloud.
 @Suite(.timeLimit(.minutes(30))) struct LazyAssetTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
@@ -27,7 +28,7 @@ import TidemarkSync
         return destination
     }
 
-    /// Synchronises once, with contents as they are to come.
+    /// Synchronises once, with or without contents.
     @discardableResult
     private func sync(
         _ person: Person, _ assets: AssetDownloads = .onDemand, limit: Int64? = nil
@@ -41,7 +42,7 @@ import TidemarkSync
         return report
     }
 
-    /// Something that can fetch contents.
+    /// A kind of container that can download contents.
     private func connected<Result: Sendable>(
         _ person: Person, _ body: @Sendable (PersistentContainer) async throws -> Result
     ) async throws -> Result {
@@ -54,7 +55,7 @@ import TidemarkSync
         try #require(try await person.container.fetch(Destination.self, named: name)?.image)
     }
 
-    /// Has a content used at a time in the past, later ones at a greater age.
+    /// Marks a content as used at a time in the past: the greater the age, the earlier.
     private func use(_ person: Person, _ name: String, _ age: Int) async throws {
         let file = try #require(try await image(person, name).fileURL)
         let times = [timespec(tv_sec: 1_700_000_000 + age, tv_nsec: 0), timespec(tv_sec: 0, tv_nsec: (1 << 30) - 2)]
@@ -67,7 +68,7 @@ import TidemarkSync
         return report
     }
 
-    @Test func `an asset says whether it is here, its bytes come by download, and listeners hear of it`() async throws {
+    @Test func `an asset says whether it is here, a download gets its bytes, and listeners are notified`() async throws {
         let (anna, phone) = (try await fixture.person("anna"), try await fixture.person("anna", device: "2"))
         try await anna.container.save(destination("a", 1))
         try await sync(anna)
@@ -75,7 +76,7 @@ import TidemarkSync
         let image = try await image(phone, "a")
         #expect(!image.isDownloaded && image.size == Self.picture(1).count)
         #expect(throws: StoreError(.notDownloaded, "")) { try image.data() }
-        // Nothing synchronises the container now.
+        // No engine synchronises the container now.
         await #expect(throws: StoreError(.notDownloaded, "")) { try await phone.container.download(image) }
         var heard = phone.container.downloadedAssets().makeAsyncIterator()
         let record = try #require(try await phone.container.fetch(Destination.self, named: "a"))
@@ -96,7 +97,7 @@ import TidemarkSync
         #expect(reader.0?.contains("Cloud") == true && reader.1?.contains("herunterladen") == true)
     }
 
-    @Test func `an edit of a record whose content is not here keeps the content, here and elsewhere`() async throws {
+    @Test func `an edit of a record without its content keeps the content, here and elsewhere`() async throws {
         let (anna, phone) = (try await fixture.person("anna"), try await fixture.person("anna", device: "2"))
         try await anna.container.save(destination("a", 1))
         try await sync(anna)
@@ -109,20 +110,18 @@ import TidemarkSync
         try await sync(anna)
         #expect(try await anna.captions() == ["a": "edited"])
         #expect(try await image(anna, "a").data() == Self.picture(1))
-        // Saved with the same picture as a file, nothing changes, and the content is here.
+        // Saving the same picture as a file changes nothing, and the content is here then.
         edited.image = Asset(data: Self.picture(1))
         #expect(try await phone.container.save(edited).counts.isUnchanged)
         #expect(try await image(phone, "a").isDownloaded)
         #expect(try verify(phone).notDownloaded == 0)
     }
 
-    @Test func `a limit lets go of what the cloud has, the least recently used first, and not of what was made since`()
-        async throws
-    {
+    @Test func `a limit evicts contents that the cloud has, the least recently used first, and keeps new ones`() async throws {
         let anna = try await fixture.person("anna")
         for number in 0..<4 { try await anna.container.save(destination("r\(number)", number)) }
         try await sync(anna)
-        // Used in another order than they were made in.
+        // They are used in another order than they were made in.
         for (age, name) in ["r2", "r0", "r3", "r1"].enumerated() { try await use(anna, name, age) }
         try await anna.container.save(destination("new", 9))
         let sizes = (0..<4).map { Int64(Self.picture($0).count) }
@@ -139,18 +138,18 @@ import TidemarkSync
         #expect(try await connected(anna) { try await $0.evict(to: limit - 1) }.assets == 1)
         #expect(try await image(anna, "r3").isDownloaded)
         #expect(try await !image(anna, "r1").isDownloaded)
-        // It comes back as it was, under its name.
+        // It is downloaded again as it was, under its name.
         let image = try await image(anna, "r0")
         try await connected(anna) { try await $0.download(image) }
         #expect(try image.data() == Self.picture(0))
         _ = try verify(anna)
     }
 
-    @Test func `what the cloud does not have stays, whoever asks for its eviction`() async throws {
+    @Test func `a content that the cloud does not have stays, even if its eviction is requested`() async throws {
         let anna = try await fixture.person("anna")
         try await anna.container.save([destination("sent", 1), destination("again", 2)])
         try await sync(anna)
-        // Sent once, and named by a record that was not sent.
+        // The content was sent once, and a record that was not sent names it.
         var other = Destination("other", caption: "other")
         other.image = try await image(anna, "again")
         try await anna.container.save([other, destination("unsent", 3)])
@@ -158,7 +157,7 @@ import TidemarkSync
         let removal = try await connected(anna) { try await $0.evict(images) }
         #expect(removal.assets == 1 && removal.kept == 2)
         #expect(images.map(\.isDownloaded) == [false, true, true])
-        // What only history names stays: the cloud has let go of it.
+        // A content that only history names stays, because the cloud has removed it.
         for name in ["again", "other"] { try await anna.container.delete(Destination.self, named: name) }
         try await sync(anna)
         let all = try await connected(anna) { try await $0.evict(to: 0) }
@@ -167,7 +166,7 @@ import TidemarkSync
         _ = try verify(anna)
     }
 
-    @Test func `an undo brings back a content that history names, after everything that may go has gone`() async throws {
+    @Test func `an undo restores a content that history names, after an eviction of everything`() async throws {
         let anna = try await fixture.person("anna")
         try await anna.container.save(destination("a", 1))
         try await sync(anna)
@@ -184,7 +183,7 @@ import TidemarkSync
         _ = try verify(anna)
     }
 
-    @Test func `contents go that no record and no history names, when history is purged`() async throws {
+    @Test func `contents that neither records nor history name are removed when history is purged`() async throws {
         let anna = try await fixture.person("anna")
         let container = anna.container
         try await container.save([destination("a", 1), destination("b", 2)])
@@ -198,7 +197,7 @@ import TidemarkSync
         try await container.purgeHistory(olderThan: .zero, keepingAtLeast: .zero)
         #expect(!first.isDownloaded && second.isDownloaded)
         #expect(try verify(anna).assets == 1)
-        // A record that is saved with it would name nothing.
+        // A record that is saved with it would have no content.
         var late = Destination("late", caption: "late")
         late.image = first
         await #expect(throws: StoreError(.notFound, "")) { try await container.save(late) }
@@ -207,14 +206,14 @@ import TidemarkSync
         #expect(try await image(anna, "late").data() == Self.picture(2))
     }
 
-    @Test func `nothing is removed while others take files in`() async throws {
+    @Test func `nothing is removed while other processes stage files`() async throws {
         let anna = try await fixture.person("anna")
         let blobs = try BlobStore(container: anna.container.directory)
         await #expect(throws: StoreError(.busy, "")) { try await anna.container.removeUnusedAssets() }
         blobs.close()
     }
 
-    @Test func `pictures are saved while contents are removed, and neither waits for the other for long`() async throws {
+    @Test func `pictures are saved while contents are removed, and neither waits long for the other`() async throws {
         let anna = try await fixture.person("anna")
         let container = anna.container
         let saves = Task {
@@ -228,7 +227,7 @@ import TidemarkSync
             do {
                 _ = try await container.removeUnusedAssets()
             } catch let error as StoreError where error.code == .busy {
-                // The save comes first; what is unused is removed the next time.
+                // The save comes first; unused contents are removed the next time.
             }
         }
         try await saves.value
@@ -237,12 +236,12 @@ import TidemarkSync
         _ = try verify(anna)
     }
 
-    @Test func `a participant takes shared records without contents, and fetches these`() async throws {
+    @Test func `a participant fetches shared records without contents, and downloads these`() async throws {
         let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
         let senja = destination("senja", 1)
         try await anna.container.save(senja)
         try await sync(anna)
-        // Without its content here, it moves into the zone of its share.
+        // The record moves into the zone of its share while its content is not here.
         _ = try await connected(anna) { try await $0.evict(to: 0) }
         let (_, link) = try await anna.share(
             try #require(try await anna.container.fetch(Destination.self, named: "senja")), with: ben)
@@ -261,14 +260,14 @@ import TidemarkSync
         #expect(try await connected(ben) { try await $0.evict(to: 0) }.assets == 1)
         try await sync(anna)
         #expect(try await anna.captions() == ["senja": "of Ben"])
-        // It is fetched from where it is by now.
+        // It is downloaded from its current zone.
         let own = try await self.image(anna, "senja")
         try await connected(anna) { try await $0.download(own) }
         #expect(try own.data() == Self.picture(1))
         _ = (try verify(anna), try verify(ben))
     }
 
-    @Test func `records without contents are set aside at sign-out, come back, and are downloaded again`() async throws {
+    @Test func `records without contents are set aside at sign-out, restored, and downloaded again`() async throws {
         let anna = try await fixture.person("anna")
         try await anna.container.save(destination("a", 1))
         try await sync(anna)

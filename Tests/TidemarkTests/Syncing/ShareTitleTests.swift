@@ -4,8 +4,8 @@ import Testing
 import Tidemark
 import TidemarkCloud
 
-/// Goal: a share is called as its root record is, and an invitation is accepted as soon as the container is open. Method: containers of two
-/// people over a real cloud.
+/// Goal: a share has the title of its root record, and an invitation is accepted as soon as the container is open. Method:
+/// containers of two people over a real cloud.
 @Suite(.timeLimit(.minutes(30))) struct ShareTitleTests {
     struct Trip: Tidemark.Record, Identifiable, Equatable {
         var id: String
@@ -32,7 +32,7 @@ import TidemarkCloud
 
     private func titles(_ person: Person) async throws -> [String?] { try await person.container.fetchShares().map(\.title) }
 
-    @Test func `the title of a share follows its root record, whoever edits that`() async throws {
+    @Test func `the title of a share follows its root record, whichever person edits it`() async throws {
         let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
         try await anna.container.save([Trip(id: "norway", name: "Norway"), Trip(id: "other", name: "Other")])
         let share = try await anna.container.share(Trip(id: "norway", name: "Norway"), in: anna.databases)
@@ -48,11 +48,11 @@ import TidemarkCloud
         #expect(try await titles(anna) == ["Norway in May"])
         try await ben.sync()
         #expect(try await titles(ben) == ["Norway in May"])
-        // What is not its root does not name it.
+        // A record that is not the root does not change the title.
         try await anna.container.save(Trip(id: "other", name: "Others"))
         try await anna.sync()
         #expect(try await titles(anna) == ["Norway in May"])
-        // The owner's device gives it the title that a participant's edit asks for.
+        // The owner's device sets the title after a participant's edit.
         try await ben.container.save(Trip(id: "norway", name: "Lofoten"))
         try await ben.sync()
         try await anna.sync()
@@ -61,7 +61,7 @@ import TidemarkCloud
         #expect(try await titles(ben) == ["Lofoten"])
     }
 
-    @Test func `an invitation is accepted while one's own synchronisation has not run yet, or runs`() async throws {
+    @Test func `an invitation is accepted before the container's own synchronisation runs, or while it runs`() async throws {
         let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
         try await anna.container.save([Trip(id: "norway", name: "Norway"), Trip(id: "iceland", name: "Iceland")])
         try await anna.sync()

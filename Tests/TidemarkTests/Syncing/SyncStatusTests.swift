@@ -6,8 +6,8 @@ import TidemarkCloud
 import TidemarkModel
 import TidemarkTesting
 
-/// Goal: one call says whether a container is in sync, and what is missing; accounts that come and go are events. Method: containers of two
-/// people over a real cloud, in each of the states.
+/// Goal: one call says whether a container is in sync, and what is missing; sign-ins and sign-outs are events. Method: containers
+/// of two people over a real cloud, in each of the states.
 @Suite(.timeLimit(.minutes(30))) struct SyncStatusTests {
     private let scratch: Scratch
     private let fixture: TwoUserFixture
@@ -17,7 +17,7 @@ import TidemarkTesting
         fixture = try TwoUserFixture(scratch)
     }
 
-    @Test func `the status names what is missing, until nothing is`() async throws {
+    @Test func `the status names the obstacles to being in sync, until there are none`() async throws {
         let (anna, other) = (try await fixture.person("anna"), try await fixture.person("anna", device: "2"))
         #expect(try anna.container.syncStatus().obstacles == [.noAccount])
         try await anna.container.save(Destination("a", caption: "a"))
@@ -32,7 +32,7 @@ import TidemarkTesting
         #expect(try !other.container.isInSync())
     }
 
-    @Test func `everything is fetched again on request, and what waits is kept and sent`() async throws {
+    @Test func `everything is fetched again on request, and pending changes are kept and sent`() async throws {
         let (anna, other) = (try await fixture.person("anna"), try await fixture.person("anna", device: "2"))
         try await anna.container.save([Destination("a", caption: "a"), Destination("b", caption: "b")])
         try await anna.sync()
@@ -49,7 +49,7 @@ import TidemarkTesting
         #expect(try await other.captions() == ["a": "of the other", "b": "b"])
     }
 
-    @Test func `what is saved into a share that nothing synchronises is told`() async throws {
+    @Test func `the status reports records of a share that no engine synchronises`() async throws {
         let (anna, ben) = (try await fixture.person("anna"), try await fixture.person("ben"))
         let senja = Destination("senja", caption: "Senja")
         try await anna.container.save(senja)
@@ -70,7 +70,7 @@ import TidemarkTesting
         #expect(try ben.container.isInSync())
     }
 
-    @Test func `who has signed out is told from who is offline, and accounts that come and go are events`() async throws {
+    @Test func `a signed-out account is told apart from an offline one, and changes of the account are events`() async throws {
         let anna = try await fixture.person("anna")
         let switches = LockedValue(AccountState(isSignedIn: true))
         let faulty = FaultyDatabase(anna.databases.private, plan: FaultPlan(seed: 1))
@@ -115,8 +115,7 @@ import TidemarkTesting
         }
     }
 
-    @Test func `two devices end equal over a cloud of which a fifth of the requests fail, and no pause costs time`() async throws
-    {
+    @Test func `two devices end equal over a cloud that fails a fifth of the requests, and pauses take no time`() async throws {
         let clock = TestClock(movesWhenWaiting: true)
         let environment = clock.environment
         func person(_ device: String, seed: UInt64) async throws -> Person {
@@ -146,7 +145,7 @@ import TidemarkTesting
         #expect(one == other)
         #expect(one.count == 10)
         #expect(Set(one.values) == ["round 5"])
-        // In real time these pauses would be a test of a minute.
+        // In real time these pauses would take a minute.
         #expect(clock.elapsed > .seconds(10), "\(clock.elapsed)")
     }
 }
