@@ -71,8 +71,7 @@ struct SignedURLTests {
         }
     }
 
-    @Test func `there is no URL if contents are read through the servers, and an error if there are no keys`() throws
-    {
+    @Test func `there is no URL if contents are read through the servers, and an error if there are no keys`() throws {
         let asset = AssetDigest.asset(of: Data([1]))
         let plain = try configuration("journal", "http://127.0.0.1:9000", region: "us-east-1")
         #expect(try S3AssetStorage(plain, prefix: "p").signedURL(of: asset, owner: "_a") == nil)
