@@ -28,8 +28,8 @@ tide_status tide_input_create(
     int descriptor, const char *head, size_t length, const char *encoding, tide_input **input, tide_error *error);
 void tide_input_destroy(tide_input *input);
 
-/// Reads up to `capacity` bytes of UTF-8, at least 64 of which there is room for; `*count` is 0 at the end. TIDE_REJECTED when the
-/// compressed data is damaged or expands too far.
+/// Reads up to `capacity` bytes of UTF-8; `capacity` is at least 64. `*count` is 0 at the end. TIDE_REJECTED when the compressed data is
+/// damaged or expands too far.
 tide_status tide_input_read(tide_input *input, char *buffer, size_t capacity, size_t *count, tide_error *error);
 
 #ifdef __cplusplus
