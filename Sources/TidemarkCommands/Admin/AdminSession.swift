@@ -54,7 +54,7 @@ struct AdminSessionList: AsyncParsableCommand {
         }
 
         /// - Parameters:
-        ///   - account: Its address.
+        ///   - account: The account's address.
         ///   - now: Microseconds since 1970 UTC.
         init(_ session: Session, account: String, at now: Int64) {
             (id, self.account) = (session.id, account)
