@@ -24,7 +24,7 @@ enum {
     DEAD_MAN = SQLITE_SHM_NLOCK,
     // SQLite asks four times in each try, once for each mark that it could set, and waits longer from try to try. 20 tries take some 15 ms.
     FRUITLESS_LIMIT = 80,
-    // How often an index that is being changed is looked at, every 0.1 ms.
+    // The most readings of an index that is being changed, 0.1 ms apart.
     USABLE_TRIES = 20,
     // The words of each of the header's two copies. The last two are a checksum of the others.
     HEADER_WORDS = 12,

@@ -227,7 +227,7 @@ static tide_status mended_write(sqlite3 *connection, const tide_table *table, in
         if (code == SQLITE_OK) code = sqlite3_step(update);
         if (code != SQLITE_DONE) {
             status = tide_sqlite_error(connection, "repair a record", error);
-            // The index has the value that is to be restored.
+            // The index has the record's right value already, and so lacks the damaged row's entry.
             if (tide_indexes_lack_row(connection)) {
                 sqlite3_reset(update);
                 status = tide_indexes_rebuild(connection, table->name, table->index_name, error);

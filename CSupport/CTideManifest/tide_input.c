@@ -169,7 +169,7 @@ static tide_status conversion_begin(tide_input *input, const char *encoding, tid
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcasecmp(encoding, names[i].written) == 0) encoding = names[i].known;
     }
-    // Without a byte order mark: as Windows writes it.
+    // Without a byte order mark, the order is that of Windows.
     if (strcasecmp(encoding, "UTF-16") == 0) encoding = "UTF-16LE";
     if (strcasecmp(encoding, "UTF-32") == 0) encoding = "UTF-32LE";
     if (strcasecmp(encoding, "UTF-8") == 0) return TIDE_OK;

@@ -62,7 +62,7 @@ struct tide_manifest {
     tide_shape_field *shape;
     uint32_t shape_count, shape_capacity;
     struct tide_json *json;
-    /// JSON array: what the next element needs. `array_sequence`: objects follow one another without an array.
+    /// The reader's place in a JSON array. `array_sequence`: objects follow one another without an array.
     enum { array_before, array_first, array_next, array_after, array_sequence } array_state;
     /// The array is a member of an object.
     bool is_wrapped;
@@ -109,13 +109,13 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
 tide_status tide_json_line_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 /// Reads the beginning of an array. A source that does not begin so is refused.
 tide_status tide_json_array_begin(tide_manifest *manifest, tide_error *error);
-/// Reads one element of an array, or what is between two; TIDE_END at the end of the source.
+/// Reads an element of an array, or the text between two elements; TIDE_END at the end of the source.
 tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tide_error *error);
 
 /// Finds out how a source that begins with '{' is laid out, and sets format and state. With `lines_are_meant`, an object on one line is a
 /// row even if it has an array of objects and is alone.
 tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_meant, tide_error *error);
-/// Reads what follows the array of a wrapper, to the end of the source; `*fault` says what is wrong with it, or is NULL.
+/// Reads the text after the array of a wrapper, to the end of the source. `*fault` is a fault of that text, or NULL.
 tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
 
 /// Derives a name for each live row that has none: from its type, and its values in the order of their fields' names.

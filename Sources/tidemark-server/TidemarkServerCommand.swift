@@ -280,7 +280,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         #endif
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Listening: Encodable {
         var done = "serve"
         let address: String

@@ -107,7 +107,7 @@ typedef struct tide_batch tide_batch;
 tide_status tide_batch_create(uint32_t row_limit, size_t byte_limit, tide_batch *TIDE_NULLABLE *_Nonnull batch);
 /// Frees a batch and all that its text and cells occupy. NULL does nothing.
 void tide_batch_destroy(tide_batch *TIDE_NULLABLE batch);
-/// Empties a batch, columns included, and keeps its memory for the next use (memory far beyond the byte bound is let go).
+/// Empties a batch, columns included, and keeps its memory for the next use. Memory far beyond the byte bound is freed.
 void tide_batch_reset(tide_batch *batch);
 
 /// Whether the rows and refusals have reached the row bound, or the text, cells and refusals the byte bound.

@@ -46,7 +46,7 @@ struct AdminSessionList: AsyncParsableCommand {
         let usedWithin: Int?
         let address: String?
         let until: String
-        /// For people.
+        /// The last use as a text for people.
         let lastUse: String
 
         private enum CodingKeys: CodingKey {

@@ -64,9 +64,10 @@ public struct AuditEvent: Hashable, Sendable {
         public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
     }
 
-    /// What was done.
+    /// The action.
     public var action: Action
-    /// Who did it: an account by its identifier, `user:` and the name of a user of the system for administration; empty when it is not known.
+    /// The person who did it: an account's identifier, or `user:` and the name of a system's user for administration; empty if
+    /// the person is not known.
     public var actor: String
     /// The account that it concerns, by its identifier; empty when there is none.
     public var account: String

@@ -2,7 +2,7 @@ public import Foundation
 import TidemarkModel
 
 extension CredentialStore {
-    /// Makes a signed text for an address. Whoever has the address may do, for a while, what the text stands for.
+    /// Makes a signed text for an address. For a while, anybody who has the address may do what the text permits.
     ///
     /// Only this cloud can make or alter such a text. Its payload is not encrypted.
     ///

@@ -99,7 +99,7 @@ public final class CredentialStore: Sendable {
         self.random = random
     }
 
-    /// Calls a body that uses the storage, and makes a ``CredentialError`` of what it throws.
+    /// Calls a body that uses the storage, and converts its errors to ``CredentialError``.
     func stored<Result>(_ body: () async throws -> Result) async throws(CredentialError) -> Result {
         do {
             return try await body()

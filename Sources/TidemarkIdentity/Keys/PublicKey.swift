@@ -104,7 +104,7 @@ final class PublicKey: @unchecked Sendable {
 
     /// The number `r` of a signature, 32 bytes; `nil` for bytes that are no signature in DER.
     ///
-    /// Whoever sees a signature can make a second valid one of the same bytes. Both have the same `r`.
+    /// Anybody who has a signature can make a second valid signature of the same bytes. Both have the same `r`.
     static func r(of signature: [UInt8]) -> [UInt8]? {
         defer { ERR_clear_error() }
         return signature.withUnsafeBufferPointer { bytes in

@@ -109,7 +109,7 @@ extension CredentialStore {
         return .refused
     }
 
-    /// Checks the password of a sign-in, and then the code, which is used up. The audit log gets what was wrong.
+    /// Checks the password of a sign-in, and then the code, which is used up. The audit log gets the reason of a refusal.
     ///
     /// - Parameters:
     ///   - container: The container of the session; `nil` where it is for none. If the container is not served, no code is used
@@ -192,7 +192,7 @@ extension CredentialStore {
             let given = try await hasher.hash(
                 bytes, salt: kept?.salt ?? [UInt8](repeating: 0, count: PasswordHash.saltSize), cost: kept?.cost ?? cost)
             let isRight = kept.map { Digest.areEqual($0.digest, given.digest) } ?? false
-            // Also for a wrong password: otherwise the time would tell a wrong guess from a right one.
+            // A new hash is made for a wrong password, too. Otherwise the time would tell a wrong guess from a right one.
             let renewed = isOld ? try await hasher.hash(bytes, salt: salt, cost: cost) : nil
             return (isRight, renewed)
         }

@@ -6,7 +6,7 @@
 struct HashQueue {
     /// The lane of an attempt.
     enum Lane: Int, CaseIterable, Sendable {
-        /// From an address or a device from which somebody signed in to the account before.
+        /// For attempts from an address or a device from which there was a sign-in to the account before.
         case known
         case unknown
     }

@@ -19,7 +19,7 @@ final class SQLiteCredentialCache: Sendable {
 
     init(of file: URL) throws {
         connection = try SharedDatabase.watcher(of: file)
-        // From here on there is a secret to sign with.
+        // The first reading makes sure that there is a secret to sign with.
         _ = try current()
     }
 

@@ -29,7 +29,7 @@ extension SQLiteCredentialStorage {
     ) async throws -> Bool {
         try await writer.write { db in
             if let version { guard try Self.passwordVersion(of: account, db) == version else { return false } }
-            // Without a digest there is no password.
+            // A row without a digest means that the account has no password.
             try db.execute(
                 sql: """
                     INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)

@@ -20,7 +20,7 @@ package struct PageSession: Hashable, Identifiable, Sendable {
     package let id: String
     /// The account, by its identifier.
     package let account: String
-    /// Whether it opens the console; otherwise the person's own pages.
+    /// Whether the session is for the console; otherwise it is for the person's own pages.
     package let isOfConsole: Bool
     /// Microseconds since 1970 UTC.
     package let began, used: Int64

@@ -21,7 +21,7 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
         }
 
         /// The least time between two noted uses, in microseconds: an hour, or half of a shorter lifetime. The true last use may
-        /// be so much later than the noted one.
+        /// be up to that much later than the noted one.
         package var noting: Int64 { min(60 * 60_000_000, lifetime / 2) }
     }
 
@@ -75,7 +75,7 @@ public struct SessionToken: Hashable, Sendable {
 }
 
 extension SessionToken: CustomStringConvertible {
-    /// Without the text, so that no log has it.
+    /// A description without the token's text, so that no log has the text.
     public var description: String { "a token of the session \(session.id)" }
 }
 
@@ -90,7 +90,7 @@ public enum SessionFailure: String, Error, CaseIterable, Sendable {
     /// The session was ended, such as by a change of the account's password.
     case revoked
 
-    /// What is wrong, for people.
+    /// The reason as a sentence for people.
     public var reason: String {
         switch self {
         case .malformed: "the session token is incomplete, or none: sign in again"
