@@ -1,9 +1,9 @@
-# `make help` lists what there is.
+# `make help` lists the commands.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Where the programs are that proofs and benchmarks run. PROGRAMS=.build/debug takes those of the tests.
+# The folder of the programs that proofs and benchmarks run. With PROGRAMS=.build/debug they run the programs that the tests have built.
 PROGRAMS := .build/release
 CLI := $(PROGRAMS)/tidemark
 JOURNAL ?= journal.tidemark
@@ -11,16 +11,16 @@ DATA ?= bench-data
 N ?= 200000
 PICTURES ?= 2000
 
-# Without the server, nothing that only the server needs is fetched or compiled. Where the server was built, or is about to be, its trait
-# stays on: with another set of traits everything of ours would be compiled again.
+# LEAN leaves out the trait `Server`, so that nothing is fetched or compiled that only the server needs. The trait stays on if the server was
+# built before or one of the goals in SERVED builds it, because another set of traits compiles all modules of this package again.
 SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
-# Release builds have no debug information (DEBUG_INFO=dwarf for it): making it costs a twentieth of the build.
+# Release builds have no debug information, which costs a twentieth of the build's time; DEBUG_INFO=dwarf adds it.
 RELEASE := -c release -debug-info-format $(or $(DEBUG_INFO),none)
 
-# Compiling each module as a whole, and without debug information, took 8 to 27 percent less processor time, of three modules that were measured. A build
-# after the change of one file takes longer so: it is for CI, which sets WHOLE_MODULES.
+# With WHOLE_MODULES, debug builds compile each module as a whole and without debug information. For three measured modules this took 8 to 27
+# percent less processor time. A build after the change of one file takes longer, so only CI sets it.
 DEBUG := $(if $(WHOLE_MODULES),-debug-info-format none -Xswiftc -disable-batch-mode -Xswiftc -whole-module-optimization -Xswiftc -num-threads -Xswiftc 2)
 
 .PHONY: help
@@ -28,7 +28,7 @@ help: ## Lists the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-14s %s\n", $$1, $$2}'
 
 .PHONY: deps
-deps: ## Installs the libraries that are missing, or says which
+deps: ## Installs missing libraries, or names them where it may not install
 	@.ci/install-missing
 
 .PHONY: build
@@ -68,7 +68,7 @@ import: $(if $(TOOL),,build) ## Installs what is missing, builds, imports the sa
 	$(or $(TOOL),$(CLI)) verify $(JOURNAL)
 
 .PHONY: test
-test: test-build test-run ## Passes the tests
+test: test-build test-run ## Builds and runs the tests
 
 .PHONY: test-build
 test-build: deps ## Builds the tests
@@ -76,36 +76,36 @@ test-build: deps ## Builds the tests
 	swift build $(DEBUG) --build-tests --explicit-target-dependency-import-check error
 
 .PHONY: test-run
-test-run: ## Passes the tests that 'make test-build' has built
+test-run: ## Runs the tests that 'make test-build' has built
 	.ci/run-tests
 	$(MAKE) --no-print-directory test-core test-checker test-cluster test-deployment
 
 .PHONY: test-core
-test-core: deps ## Passes the tests of the C core under the sanitizers
+test-core: deps ## Runs the tests of the C core under the sanitizers
 	Tests/CoreFuzz/run
 
 .PHONY: test-checker
-test-checker: ## Passes the tests of the checker of histories, which prove-linearizability uses
+test-checker: ## Tests the checker of histories, which prove-linearizability uses
 	Tests/Prove/Linearizability/test_checking.py
 
 .PHONY: test-cluster
-test-cluster: ## Passes the tests of the cluster to try, without running one, and of how programs end by a signal
+test-cluster: ## Tests the programs of 'make cluster' without a cluster, and the ends of programs by a signal
 	Deployment/Cluster/test_cluster.py
 	Tests/Interop/test_signals.py
 
 .PHONY: test-cluster-run
-test-cluster-run: deps ## Starts the cluster to try, types what it prints, ends it by Ctrl-C, and looks what is left
+test-cluster-run: deps ## Starts the cluster of 'make cluster', runs the commands that it prints, ends it by Ctrl-C, and checks that nothing is left
 	@.ci/install-missing cluster
 	swift build $(DEBUG) --product tidemark
 	swift build $(DEBUG) --product tidemark-server
 	Deployment/Cluster/test_run.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server
 
 .PHONY: test-deployment
-test-deployment: ## Passes the tests of what is in Deployment to be fitted in: units, compose.yaml, examples for proxies, alerts
+test-deployment: ## Tests the examples in Deployment: units, compose.yaml, configurations of proxies, alerts
 	Deployment/test_examples.py
 
 .PHONY: test-interop
-test-interop: deps ## Lets pyicloud, schemathesis and hostile clients at a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1
+test-interop: deps ## Runs pyicloud, schemathesis, browsers and hostile clients against a server; ONLY=pyicloud,signed,browser,hostile,schemathesis; PLACE (directory), postgres or cluster; FAIL_OVER=1
 	swift build $(DEBUG) --product tidemark
 	swift build $(DEBUG) --product tidemark-server
 	@test -x .build/interop/venv/bin/schemathesis -a .build/interop/venv/made -nt Tests/Interop/requirements.txt || { \
@@ -123,7 +123,7 @@ $(CONSOLE)/made: Tests/Console/requirements.txt Tests/Console/axe.txt
 	touch $@
 
 .PHONY: test-console
-test-console: deps $(CONSOLE)/made ## Drives the console in Chromium: flows, and what keeps people from using its pages; PLACE (directory) or postgres; TLS=1
+test-console: deps $(CONSOLE)/made ## Tests the console in Chromium: its flows, and the accessibility of its pages; PLACE (directory) or postgres; TLS=1
 	@.ci/install-missing console
 	swift build $(DEBUG) --product tidemark
 	swift build $(DEBUG) --product tidemark-server
@@ -143,7 +143,7 @@ webjournal: deps ## Builds Examples/WebJournal at .build/release/webjournal: a t
 	swift build $(RELEASE) --product webjournal
 
 .PHONY: test-webjournal
-test-webjournal: deps $(CONSOLE)/made ## Drives Examples/WebJournal in two sessions of Chromium; TO (folder) for pictures of its pages
+test-webjournal: deps $(CONSOLE)/made ## Tests Examples/WebJournal in two sessions of Chromium; TO (folder) for pictures of its pages
 	@.ci/install-missing console
 	for product in tidemark tidemark-server webjournal; do swift build $(DEBUG) --product $$product || exit; done
 	$(CONSOLE)/bin/python Examples/WebJournal/Tests/Browser/run.py --webjournal .build/debug/webjournal --tidemark .build/debug/tidemark \
@@ -151,7 +151,7 @@ test-webjournal: deps $(CONSOLE)/made ## Drives Examples/WebJournal in two sessi
 		$(if $(TO),--screenshots $(TO))
 
 .PHONY: test-guides
-test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares what they print; TOOL (release)
+test-guides: $(if $(TOOL),,server) ## Runs the transcripts of the README and the guides, and compares the output; TOOL (release)
 	@.ci/install-missing guides
 	Tests/Guides/run.py --tidemark $(or $(TOOL),$(CLI))
 
@@ -164,7 +164,7 @@ figures: ## Draws the plot of the benchmarks and the diagrams, and writes the ta
 	Benchmarks/figures.py $(if $(CHECK),--check)
 	Documentation/Pictures/diagrams.py $(if $(CHECK),--check)
 
-# Nothing is added to the package for it: the extractor of symbols and docc are the toolchain's.
+# The extractor of symbols and docc are the toolchain's, so the package needs no dependency for its documentation.
 .PHONY: docs
 docs: $(if $(BUILT),,deps) ## Makes the reference of all library products, a DocC archive, at .build/docs; BUILT=.build/debug builds nothing
 	$(if $(BUILT),,swift build)
@@ -177,7 +177,7 @@ site: ## Makes one site of all documents at .build/site/index.html, which opens 
 	Documentation/Site/check.py .build/site
 
 .PHONY: sbom
-sbom: ## Writes what Tidemark is made of to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
+sbom: ## Writes Tidemark's bill of materials to sbom.cdx.json (CycloneDX), and the licences of its dependencies to THIRD-PARTY.txt
 	swift package resolve
 	.ci/sbom --strict > sbom.cdx.json
 	.ci/sbom --notice > THIRD-PARTY.txt
@@ -191,11 +191,11 @@ prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a se
 	READER=$(READER) Tests/ReaderFuzz/run $(or $(SECONDS),30)
 
 .PHONY: prove-memory
-prove-memory: deps ## Lets each allocation of the C core and its libraries fail, once and from then on; POINTS draws some; SEED, USE (part of a name)
+prove-memory: deps ## Lets each allocation of the C core and its libraries fail: only that one, and also all later ones; POINTS draws some; SEED, USE (part of a name)
 	Tests/CoreFuzz/run --memory $(or $(POINTS),0) $(if $(SEED),--seed $(SEED)) $(if $(USE),--use $(USE))
 
 .PHONY: prove
-prove: build ## Kills imports, exports, checkpoints and moves at many random moments and compares what they leave; KILLS (200) times each
+prove: build ## Kills imports, exports, checkpoints and moves at random moments, and compares the containers that they leave; KILLS (200) times each
 	swift build $(RELEASE) $(LEAN) --product store-probe
 	Tests/Prove/kill-import.py --tidemark $(CLI) --kills $(or $(KILLS),200)
 	Tests/Prove/kill-export.py --tidemark $(CLI) --kills $(or $(KILLS),200)
@@ -227,12 +227,12 @@ prove-server: build server ## Kills a server under load; nothing acknowledged ma
 
 HISTORIES = --tidemark $(CLI) --server .build/release/tidemark-server $(if $(SEED),--seed $(SEED))
 .PHONY: prove-linearizability
-prove-linearizability: build server ## Looks for an order of all that clients of a cloud were answered while it goes wrong, MINUTES (20), CLOUD=database or cluster; SEED, KEEP
+prove-linearizability: build server ## Checks that a failing cloud's answers to its clients are linearizable, MINUTES (20), CLOUD=database or cluster; SEED, KEEP
 	@.ci/install-missing histories
 	Tests/Prove/linearizability.py $(HISTORIES) --minutes $(or $(MINUTES),20) $(if $(CLOUD),--cloud $(CLOUD)) $(if $(KEEP),--keep $(KEEP))
 	Tests/Prove/linearizability.py $(HISTORIES) --control
 
-# A product's programs, whose files go wrong: Linux alone, where a library can be loaded before others.
+# The programs of a product, whose system calls on files fail. This needs Linux, where a library can be loaded before others.
 FAULTY = --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server $(if $(SEED),--seed $(SEED))
 FAULTS = $(FAULTY) $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(KEEP),--keep $(KEEP))
 FAULT_CONTROL = $(FAULTY) --control --scenario import --scenario serve --points 12
@@ -252,7 +252,7 @@ prove-damage: build server ## Damages files of containers and of a cloud, POINTS
 	Tests/Faults/damage.py $(FAULTY) $(if $(KEEP),--keep $(KEEP)) $(if $(KIND),--kind $(KIND)) --points $(or $(POINTS),2000)
 
 .PHONY: test-faults
-test-faults: $(if $(BUILT),,build server) ## The same for some minutes: some calls and allocations fail, some power is cut, hostile imports, and the controls; BUILT=1 builds no program, PROGRAMS (.build/release); SEED
+test-faults: $(if $(BUILT),,build server) ## Runs short proofs of faults: some calls and allocations fail, power cuts, damaged files, hostile imports, and the controls; BUILT=1 builds no program, PROGRAMS (.build/release); SEED
 	Tests/Faults/faults.py $(FAULTS) --points 48
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
@@ -262,7 +262,7 @@ test-faults: $(if $(BUILT),,build server) ## The same for some minutes: some cal
 	Tests/Faults/power.py $(POWER_CONTROLS)
 
 .PHONY: prove-mutants
-prove-mutants: deps ## Plants faults in a copy, and looks whether the tests notice (days, or hours with TOGETHER=1; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
+prove-mutants: deps ## Plants faults in a copy, and checks that the tests notice (days, or hours with TOGETHER=1; goes on where it stopped); COUNT (120), RULE, SEED, PLANTED=1
 	Tests/Mutants/mutants.py $(if $(TOGETHER),--together) $(if $(PLANTED),--planted) $(if $(COUNT),--count $(COUNT)) $(if $(RULE),--rule $(RULE)) $(if $(SEED),--seed $(SEED))
 
 .PHONY: prove-soak
@@ -283,31 +283,31 @@ prove-cloud-move: build server ## Moves a cloud of RECORDS (1000000) into Postgr
 	Tests/Prove/move-cloud.py --tidemark $(CLI) --server .build/release/tidemark-server --kills $(or $(KILLS),3) $(if $(RECORDS),--records $(RECORDS)) \
 		$(if $(filter directory,$(ASSETS)),,--bucket)
 
-# The environment of the console's tests has the library for requests that it needs.
+# The environment of the console's tests has the HTTP library that the proof needs.
 .PHONY: prove-bucket
-prove-bucket: build server $(CONSOLE)/made ## Has the bucket of a server go wrong: 500, SlowDown, cut connections, half and older contents, refused keys
+prove-bucket: build server $(CONSOLE)/made ## Runs a server whose bucket fails: 500, SlowDown, cut connections, half and older contents, refused keys
 	@.ci/install-missing tests
 	$(CONSOLE)/bin/python Tests/Prove/bucket.py --tidemark $(CLI) --server .build/release/tidemark-server
 
 .PHONY: test-bucket
-test-bucket: deps $(CONSOLE)/made ## Has the bucket of a server go wrong, in fewer steps than prove-bucket, with the programs of the tests
+test-bucket: deps $(CONSOLE)/made ## Runs a server whose bucket fails, in fewer steps than prove-bucket, with the programs of the tests
 	@.ci/install-missing tests
 	swift build $(DEBUG) --product tidemark
 	swift build $(DEBUG) --product tidemark-server
 	$(CONSOLE)/bin/python Tests/Prove/bucket.py --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --short
 
 .PHONY: prove-restore
-prove-restore: build server ## Puts a cloud over PostgreSQL and a bucket back to a moment, by the commands of the operators' guide; SECONDS (10) of saves before, between and after; SEED
+prove-restore: build server ## Restores a cloud over PostgreSQL and a bucket to a point in time, by the commands of the operators' guide; SECONDS (10) of saves before, between and after; SEED
 	@.ci/install-missing tests
 	@.ci/install-missing guides
 	Tests/Prove/restore.py --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server --seconds $(or $(SECONDS),10) $(if $(SEED),--seed $(SEED))
 	Tests/Prove/restore.py --tidemark $(CLI) --server $(PROGRAMS)/tidemark-server --seconds 2 --control
 
 .PHONY: prove-tenants
-prove-tenants: build server ## Lets one account do to others what it can, over HTTP, and measures what reaches them; CASE= for one alone
+prove-tenants: build server ## Lets one account attack the others over HTTP, and measures the effect on them; CASE= for a single attack
 	Tests/Prove/tenants.py --tidemark $(CLI) --server .build/release/tidemark-server $(if $(CASE),--case $(CASE))
 
-# Runs of other sources don't count.
+# Only runs of the same sources count as progress.
 VERSION_OF_SOURCES = $(shell git rev-parse --short HEAD)-$(shell git diff HEAD | cksum | cut -d ' ' -f 1)
 .PHONY: prove-sharing
 prove-sharing: deps ## Lets permissions and hierarchies change while others write, in a release build; RUNS (10000) times, from FIRST (any); goes on where it stopped
@@ -323,12 +323,12 @@ prove-relationships: deps ## Lets devices make random histories of records that 
 		swift test $(RELEASE) --skip-build --filter RelationshipHistoryTests
 
 .PHONY: prove-trials
-prove-trials: deps ## Passes all trials of the tables of errors, repeated requests and permissions, of which `make test` draws a third each time
+prove-trials: deps ## Runs all trials of the tables of errors, repeated requests and permissions, of which `make test` draws a third each time
 	swift build $(DEBUG) --build-tests
 	TIDEMARK_TRIALS=all swift test --skip-build --filter 'CloudErrorTests|RepeatedRequestTests|SharingMatrixTests'
 
 .PHONY: prove-storages
-prove-storages: deps ## Asks a cloud in SQLite and one in PostgreSQL the same at random, in a release build; RUNS (10000) histories, from FIRST (any)
+prove-storages: deps ## Sends the same random requests to a cloud in SQLite and one in PostgreSQL, in a release build; RUNS (10000) histories, from FIRST (any)
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
 	TIDEMARK_STORAGE_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
 		swift test $(RELEASE) --skip-build --filter StorageHistoryTests
@@ -351,18 +351,18 @@ format: ## Formats the Swift and C sources in place
 lint: ## Checks the format of the Swift sources
 	.ci/checks/swift-format
 
-# Nothing is built: what a compiler must see is checked by 'make test', in which warnings are errors.
+# The checks build nothing. CI's builds check all that needs a compiler, with warnings as errors.
 .PHONY: check
 check: ## Runs the quick checks of .ci/checks; ONLY="words links" for some
 	@.ci/install-missing checks
 	@.ci/checks/run $(ONLY)
 
 .PHONY: api-diff
-api-diff: deps ## Prints what has changed in the public API since the last tag, TAG
+api-diff: deps ## Prints the changes of the public API since the last tag, TAG
 	.ci/api-diff $(TAG)
 
 .PHONY: coverage
-coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; a table, and the core's lines and branches never run; POINTS
+coverage: deps ## Runs the C core's tests and the quick suites, FILTER, with coverage; prints a table, and the core's lines and branches that never ran; POINTS
 	.ci/coverage $(if $(FILTER),'$(FILTER)')
 
 .PHONY: bench-data
@@ -396,11 +396,11 @@ bench-server: build server ## Measures a served cloud: batches, look-ups, idle a
 	python3 Benchmarks/server.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),5)
 
 .PHONY: bench-cluster
-bench-cluster: build server ## Measures a cloud over PostgreSQL, what a request costs there, and owners beside each other; RUNS, DATA
+bench-cluster: build server ## Measures a cloud over PostgreSQL: the cost of a request, and owners beside each other; RUNS, DATA
 	python3 Benchmarks/cluster.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),3)
 
 .PHONY: bench-growth
-bench-growth: build server ## Measures how requests' times grow with owners and records over PostgreSQL; OWNERS (10000), LARGE (10000000), RUNS (7), DATA
+bench-growth: build server ## Measures how the times of requests grow with owners and records over PostgreSQL; OWNERS (10000), LARGE (10000000), RUNS (7), DATA
 	python3 Benchmarks/growth.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),7) \
 		$(if $(OWNERS),--owners $(OWNERS)) $(if $(LARGE),--large $(LARGE))
 
@@ -409,7 +409,7 @@ bench-console: build server ## Measures the console's pages over a zone with 1,0
 	python3 Benchmarks/console.py --tidemark $(CLI) --server .build/release/tidemark-server --data $(DATA) --runs $(or $(RUNS),7) \
 		--records $(if $(filter command line environment,$(origin N)),$(N),1000000)
 
-# Debug products: all that is asked is that every contestant runs, and that the benchmarks know the store's tables as they are.
+# Debug products are enough to check that every contestant runs, and that the benchmarks know the present tables of the store.
 SMOKE := .build/bench-smoke
 .PHONY: bench-smoke
 bench-smoke: ## Runs every contestant and floor of all benchmarks with a few records, in a debug build; prints no figures
@@ -428,5 +428,5 @@ bench-smoke: ## Runs every contestant and floor of all benchmarks with a few rec
 	python3 Benchmarks/console.py --smoke --tidemark .build/debug/tidemark --server .build/debug/tidemark-server --data $(SMOKE)
 
 .PHONY: clean
-clean: ## Removes what builds and imports have made
+clean: ## Removes the products of builds and imports
 	rm -rf .build $(JOURNAL) sbom.cdx.json THIRD-PARTY.txt

@@ -2,8 +2,9 @@
 
 import PackageDescription
 
-/// With TIDEMARK_WARNINGS=error, which CI sets, warnings in our targets are errors, except of what a dependency has deprecated. It is no
-/// setting for everybody: whoever depends on this package, or has a newer compiler, is to be able to build it.
+/// With TIDEMARK_WARNINGS=error, which CI sets, warnings in this package's targets are errors, except those about deprecated
+/// declarations of dependencies. It is not the default, because packages that depend on this one, and newer compilers, must be
+/// able to build it.
 let warnings: [SwiftSetting] =
     Context.environment["TIDEMARK_WARNINGS"] == "error"
     ? [.unsafeFlags(["-warnings-as-errors", "-Wwarning", "DeprecatedDeclaration"])] : []
@@ -14,20 +15,22 @@ let strict: [SwiftSetting] =
         .enableUpcomingFeature("ExistentialAny"),
     ] + warnings
 
-/// For the modules, whose imports say whom they concern: `public` what the module's interface names, `package` what only the other modules
-/// of this package see, and nothing else what is inside. What a file uses, it imports itself.
+/// The settings of the modules whose imports have an access level: `public` if the module's interface names the import, `package`
+/// if only other modules of this package see it, and none if it is internal. Each file imports all modules that it uses.
 let layered: [SwiftSetting] =
     strict + [.enableUpcomingFeature("InternalImportsByDefault"), .enableUpcomingFeature("MemberImportVisibility")]
 
-/// What only the server, and what tests it, is built from: without the trait `Server` it is neither fetched nor compiled. Targets have no such
-/// condition, so without the trait a product has to be named: a build of everything, or of the tests, is for the trait.
+/// The condition of the dependencies that only the server and its tests need. Without the trait `Server` they are neither fetched
+/// nor compiled. Targets can't have such a condition, so a build without the trait has to name a product. A build of all
+/// products, or of the tests, needs the trait.
 let served: TargetDependencyCondition? = .when(traits: ["Server"])
 
 let core: [CSetting] = [.define("_GNU_SOURCE", .when(platforms: [.linux]))]
 
 let package = Package(
     name: "tidemark",
-    // The oldest versions that the API asks for. What builds where, and what iOS lacks, is in Documentation/Guides/Install.md.
+    // The oldest versions that the API needs. Documentation/Guides/Install.md lists what is built on each system, and what iOS
+    // lacks.
     platforms: [.macOS(.v15), .iOS(.v18)],
     products: [
         .library(
@@ -62,7 +65,7 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        // C: system libraries, then ours.
+        // C modules: system libraries, then the package's own.
         .systemLibrary(
             name: "CSQLite", path: "CSupport/CSQLite", pkgConfig: "sqlite3",
             providers: [.apt(["libsqlite3-dev"]), .brew(["sqlite"])]),
@@ -124,7 +127,7 @@ let package = Package(
                 .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
-        // Values and rules, no I/O.
+        // Values and rules, without I/O.
         .target(
             name: "TidemarkModel", dependencies: [.target(name: "COpenSSL", condition: .when(platforms: [.linux]))],
             swiftSettings: layered),
@@ -148,10 +151,10 @@ let package = Package(
                 "CTideCore", "TidemarkModel", "TidemarkSQLite", "TidemarkStore", .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: layered),
-        // What a cloud does, whatever fulfils it.
+        // The interface of a cloud, whatever implements it.
         .target(
             name: "TidemarkCloud", dependencies: ["TidemarkModel"], swiftSettings: layered),
-        // The rules of a cloud, over protocols for what it stores.
+        // The rules of a cloud, over protocols for its storage.
         .target(
             name: "TidemarkCloudEngine",
             dependencies: [
@@ -159,7 +162,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: layered),
-        // These in a directory: SQLite and files.
+        // A cloud in a directory: SQLite and files.
         .target(
             name: "TidemarkEmbeddedCloud",
             dependencies: [
@@ -168,7 +171,7 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"),
             ],
             swiftSettings: layered),
-        // PostgreSQL: connections, transactions, migrations, notifications. No product but the server's needs it.
+        // PostgreSQL: connections, transactions, migrations, notifications. Only the server's product needs it.
         .target(
             name: "TidemarkPostgres",
             dependencies: [
@@ -183,7 +186,7 @@ let package = Package(
         .target(
             name: "TidemarkWire", dependencies: ["CTideJSON", "CZlib", "TidemarkCloud", "TidemarkModel"],
             swiftSettings: layered),
-        // Who may come in to a cloud that is served.
+        // The credentials of a served cloud: passwords, tokens, keys and sessions.
         .target(
             name: "TidemarkIdentity",
             dependencies: [
@@ -191,7 +194,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ],
             swiftSettings: layered),
-        // What those do who administer a served cloud, whether by commands or by the console.
+        // The actions of a served cloud's administrators, for the commands and the console.
         .target(
             name: "TidemarkAdministration",
             dependencies: [
@@ -199,7 +202,7 @@ let package = Package(
                 "TidemarkSQLite", "TidemarkWire",
             ],
             swiftSettings: layered),
-        // The console's pages. It knows no server. No product but the server's needs it.
+        // The console's pages. They do not depend on the server. Only the server's product needs them.
         .target(
             name: "TidemarkConsole",
             dependencies: [
@@ -207,7 +210,7 @@ let package = Package(
                 "TidemarkEmbeddedCloud", "TidemarkIdentity", "TidemarkModel", "TidemarkOpenID", "TidemarkWire",
             ],
             swiftSettings: layered),
-        // A cloud behind HTTP.
+        // The client of a cloud behind HTTP.
         .target(
             name: "TidemarkHTTP",
             dependencies: [
@@ -215,7 +218,7 @@ let package = Package(
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
             ],
             swiftSettings: layered),
-        // Contents of assets in a bucket.
+        // Stores the contents of assets in a bucket.
         .target(
             name: "TidemarkS3",
             dependencies: [
@@ -223,13 +226,13 @@ let package = Package(
                 .product(name: "Metrics", package: "swift-metrics"),
             ],
             swiftSettings: layered),
-        // Letters to people.
+        // Sends letters to people.
         .target(name: "TidemarkMail", dependencies: ["CCurl", "TidemarkModel"], swiftSettings: layered),
-        // Sign-in of people with an identity provider.
+        // Signs people in with an identity provider.
         .target(
             name: "TidemarkOpenID", dependencies: ["COpenSSL", "TidemarkCloud", "TidemarkHTTP", "TidemarkModel"],
             swiftSettings: layered),
-        // Serves an embedded cloud.
+        // The HTTP server of a cloud.
         .target(
             name: "TidemarkServer",
             dependencies: [
@@ -255,7 +258,7 @@ let package = Package(
             ],
             resources: [.embedInCode("Resources/openapi.json")],
             swiftSettings: layered),
-        // Has a store and a cloud say the same.
+        // Synchronises a store with a cloud.
         .target(
             name: "TidemarkSync",
             dependencies: [
@@ -267,7 +270,7 @@ let package = Package(
         // For users' own tests.
         .target(
             name: "TidemarkTesting", dependencies: ["TidemarkCloud", "TidemarkModel", "TidemarkSync"], swiftSettings: layered),
-        // What programs use: containers of typed records.
+        // The interface for programs: containers of typed records.
         .target(
             name: "Tidemark",
             dependencies: [
@@ -283,8 +286,9 @@ let package = Package(
                 "CTideManifest", "CTidePictures", "TidemarkModel", "TidemarkSQLite", "TidemarkContainers", "TidemarkStore",
             ],
             swiftSettings: layered),
-        // The command-line tool. Its commands ask the modules below to do the work: optimising them costs a sixth of the tool's build, and
-        // makes nothing faster. No library product has this target, so that the flag stops nobody from depending on this package.
+        // The command-line tool's commands. Other modules do the work, so optimising this one costs a sixth of the tool's build
+        // and makes nothing faster. No library product contains this target, because packages can't depend on products with
+        // unsafe flags.
         .target(
             name: "TidemarkCommands",
             dependencies: [
@@ -301,8 +305,8 @@ let package = Package(
             dependencies: ["TidemarkCommands", .product(name: "ArgumentParser", package: "swift-argument-parser")],
             swiftSettings: layered),
 
-        // The server, which the tool starts: whoever only uses the tool need not build it. It also runs the tool's commands that administer a
-        // cloud in a database, so that the tool does without libpq.
+        // The server, which the tool starts. Users of the tool alone need not build it. It also runs the commands that administer
+        // a cloud in a database, so that the tool does not need libpq.
         .executableTarget(
             name: "tidemark-server",
             dependencies: [
@@ -345,7 +349,7 @@ let package = Package(
             path: "Examples/Reisebuch/Tests/ReisebuchTests",
             swiftSettings: strict + [.enableUpcomingFeature("MemberImportVisibility")]),
 
-        // A web application, which is also a package of its own. Of this package it sees what others do.
+        // A web application, which is also a package of its own. It uses this package like any other package does.
         .executableTarget(
             name: "webjournal",
             dependencies: [
@@ -603,8 +607,8 @@ let package = Package(
     cxxLanguageStandard: .cxx17
 )
 
-// The programs of Benchmarks, for its smoke test: here they are built on what the tests have built already. To measure, they are built by
-// the package in that folder.
+// The programs of Benchmarks, for its smoke test. Here they are built on the modules that the tests have built already. For
+// measurements, the package in that folder builds them.
 if Context.environment["TIDEMARK_BENCHMARKS"] != nil {
     let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
     for (name, folder, dependencies) in [

@@ -1,8 +1,8 @@
 #pragma once
 
-// libcurl for Swift, which cannot call functions with a variable number of arguments: curl_easy_setopt and its kin, once for each type.
-// Every function here passes its arguments on and returns what libcurl returns. libcurl copies texts; callbacks and their data stay the
-// caller's, and must live as long as the handle.
+// libcurl for Swift. Swift can't call functions with a variable number of arguments, such as curl_easy_setopt, so there is one function
+// for each type of argument. It passes its arguments on, and returns what libcurl returns. libcurl copies texts. Callbacks and their
+// data belong to the caller, and must live as long as the handle.
 
 #include <curl/curl.h>
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static inline CURLcode tide_curl_set_seek(
     return curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, callback);
 }
 
-/// Calls back when a connection is there and its request is about to be sent.
+/// Calls back once a connection is established, before its request is sent.
 static inline CURLcode tide_curl_set_before_request(
     CURL *_Nonnull easy,
     int (*_Nonnull callback)(
@@ -58,7 +58,7 @@ static inline CURLcode tide_curl_set_before_request(
     return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, callback);
 }
 
-/// Calls back when there is a connection and TLS is about to be agreed on. Some builds of libcurl cannot.
+/// Calls back before the TLS handshake of a connection. Some builds of libcurl do not support it.
 static inline CURLcode tide_curl_set_before_handshake(
     CURL *_Nonnull easy,
     CURLcode (*_Nonnull callback)(CURL *_Nullable easy, void *_Nullable tls, void *_Nullable context)) {
@@ -111,14 +111,14 @@ static inline curl_socket_t tide_curl_open_socket(
     if (opened >= 0) (void)fcntl(opened, F_SETFD, FD_CLOEXEC);
 #endif
 #ifdef TCP_NOTSENT_LOWAT
-    // The system takes no more than this of a body before it has sent what it has: else a body that does not move would look as if it did.
+    // The kernel holds at most so much of a body that is not sent yet. With a larger buffer, a body that is stuck would seem to move.
     int waiting = 1 << 17;
     if (opened >= 0) (void)setsockopt(opened, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &waiting, sizeof waiting);
 #endif
     return opened;
 }
 
-/// Opens sockets that no process started by this one inherits, and that do not hide how a body moves.
+/// Has libcurl open sockets that child processes do not inherit, and whose small send buffer shows whether a body moves.
 static inline CURLcode tide_curl_set_open_socket(CURL *_Nonnull easy) {
     return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, &tide_curl_open_socket);
 }
@@ -132,7 +132,7 @@ static inline long tide_curl_number(CURL *_Nonnull easy, CURLINFO info) {
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
 }
 
-/// The next request that has ended, with how; `NULL` when there is none.
+/// Returns the next request that has ended, with its result in `code`; `NULL` when there is none.
 static inline CURL *_Nullable tide_curl_next_ended(CURLM *_Nonnull multi, CURLcode *_Nonnull code) {
     int left = 0;
     CURLMsg *message;
@@ -144,11 +144,11 @@ static inline CURL *_Nullable tide_curl_next_ended(CURLM *_Nonnull multi, CURLco
     return NULL;
 }
 
-/// Has other threads handle the process's signals; a connection that breaks raises none on this one.
+/// Blocks signals on this thread. Other threads handle the process's signals, and a broken connection raises no SIGPIPE here.
 static inline void tide_curl_block_signals(void) {
     sigset_t all;
     sigfillset(&all);
-    // What this thread itself does wrong ends the process as ever.
+    // The signals of the thread's own errors still end the process.
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
     sigdelset(&all, SIGILL);

@@ -1,6 +1,6 @@
 #pragma once
 
-// How glibc's allocator is set; Swift's module of glibc leaves it out.
+// The settings of glibc's allocator, which Swift's module Glibc lacks.
 #if defined(__linux__)
 #include <malloc.h>
 #endif

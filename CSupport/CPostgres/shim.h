@@ -1,10 +1,10 @@
 #pragma once
 
-// libpq for Swift. Macros of characters become functions here; everything else is libpq's own.
+// libpq for Swift, with functions for the error fields that libpq names by macros of characters (PG_DIAG_…).
 
 #include <libpq-fe.h>
 
-/// The SQLSTATE of a result that is an error; `NULL` where the server has sent none, such as after a lost connection. It is the result's.
+/// The SQLSTATE of a result that is an error; `NULL` where the server has sent none, such as after a lost connection. The result owns it.
 static inline const char *_Nullable tide_pg_state(const PGresult *_Nonnull result) {
     return PQresultErrorField(result, PG_DIAG_SQLSTATE);
 }
@@ -15,12 +15,12 @@ static inline _Bool tide_pg_ends_session(const PGresult *_Nonnull result) {
     return severity && (severity[0] == 'F' || severity[0] == 'P');
 }
 
-/// The primary message of a result that is an error, without its details, which may have values of rows. It is the result's.
+/// The primary message of a result that is an error, without its details, which may have values of rows. The result owns it.
 static inline const char *_Nullable tide_pg_message(const PGresult *_Nonnull result) {
     return PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 }
 
-/// The name of the constraint that a statement breaks; `NULL` where there is none. It is the result's.
+/// The name of the constraint that a statement breaks; `NULL` where there is none. The result owns it.
 static inline const char *_Nullable tide_pg_constraint(const PGresult *_Nonnull result) {
     return PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
 }

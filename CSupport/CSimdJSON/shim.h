@@ -1,1 +1,1 @@
-// Its header is C++ and is included where it is used; this module only names the library.
+// simdjson's header is C++: the sources that use it include it themselves. This module only names the library to link.

@@ -1,4 +1,4 @@
-/// The inside of a batch, for the core's own loops.
+/// The fields of a batch, for the core's own loops.
 
 #ifndef TIDE_BATCH_LAYOUT_H
 #define TIDE_BATCH_LAYOUT_H
@@ -44,7 +44,7 @@ struct tide_batch {
     size_t byte_limit;
     /// The column that a lookup by name tries first: rows of a source have their fields in the same order.
     uint32_t next_column;
-    /// A name of a row may not be in the normal form C of Unicode.
+    /// Whether a row's name could be in another form than Unicode's normal form C.
     bool may_need_composing;
 };
 
@@ -53,10 +53,10 @@ static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row
     return row >= column->first_row && index < column->count ? column->cells[index] : (tide_cell){.kind = TIDE_KIND_ABSENT};
 }
 
-/// The digest of a cell's value; 0 for none.
+/// The digest of a cell's value; 0 where there is none.
 uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed);
 
-/// Fills fields that a row does not mention from an earlier row; the row's digest follows.
+/// Fills fields that a row does not mention from an earlier row, and adds their values to the row's digest.
 tide_status tide_batch_row_complete(tide_batch *batch, uint32_t row, uint32_t earlier, uint64_t seed);
 
 #endif

@@ -1,4 +1,4 @@
-/// The inside of a blob store and its intakes, for the core.
+/// The fields of a blob store and of its intakes, for the core.
 
 #ifndef TIDE_BLOB_LAYOUT_H
 #define TIDE_BLOB_LAYOUT_H
@@ -29,11 +29,11 @@ struct tide_blob_store {
     int assets, staging;
     bool dry_run;
     atomic_bool is_dirty;
-    /// The parts of the names of staged files: a tag of this store, and a number.
+    /// The two parts of a staged file's name: a tag of this store, and a number.
     uint64_t staging_tag;
     atomic_uint next_staged;
     pthread_mutex_t mutex;
-    /// Of a dry run: contents that would be new.
+    /// In a dry run, the contents that would be new.
     tide_fingerprints *seen;
 #if !defined(__linux__)
     /// Blobs not yet durable, where there is no call that flushes a whole file system.
@@ -65,7 +65,7 @@ typedef struct tide_content {
     char staged[48];
 } tide_content;
 
-/// Reads exactly `length` bytes unless the file ends: returns how many, or -1.
+/// Reads exactly `length` bytes unless the file ends. Returns the number of bytes, or -1.
 ssize_t tide_read_fully(int descriptor, void *buffer, size_t length, off_t offset);
 
 /// The identifier of a content; from the second content of the same digest and size on, with a discriminator.
@@ -83,7 +83,7 @@ bool tide_stage_write(int descriptor, const uint8_t *bytes, size_t length);
 /// Removes the staged file, if there is one.
 void tide_stage_drop(tide_blob_store *store, tide_content *content);
 
-/// Gives a content its place in the store, or finds it there; `blob` gets its identifier. The staged file is gone afterwards.
+/// Moves a content to its place in the store, or finds it there; `blob` gets its identifier. The staged file is gone afterwards.
 tide_status tide_content_put(tide_intake *intake, tide_content *content, tide_blob *blob, tide_error *error);
 
 #endif

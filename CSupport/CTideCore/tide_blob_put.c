@@ -29,8 +29,8 @@ static bool write_all(int descriptor, const void *buffer, size_t length) {
     return true;
 }
 
-/// Writes to a staged file: whole blocks past the page cache if it was opened so, which halves the time that a batch of pictures
-/// takes to become durable, and what is left after them through it.
+/// Writes to a staged file. If the file was opened with O_DIRECT, whole blocks go past the page cache, and the rest goes through it. That
+/// halves the time that a batch of pictures takes to become durable.
 bool tide_stage_write(int descriptor, const uint8_t *buffer, size_t length) {
 #if defined(O_DIRECT)
     int flags = fcntl(descriptor, F_GETFL);
@@ -54,7 +54,7 @@ tide_status tide_stage_open(tide_blob_store *store, tide_content *content, int *
 #if defined(O_DIRECT)
     *descriptor = openat(store->staging, content->staged, flags | O_DIRECT, 0600);
     if (*descriptor < 0 && errno == EINVAL) {
-        // A file system without it may have made the file all the same.
+        // A file system without O_DIRECT may have made the file all the same.
         unlinkat(store->staging, content->staged, 0);
         *descriptor = openat(store->staging, content->staged, flags, 0600);
     }
@@ -76,7 +76,7 @@ static tide_status content_equals(
     tide_intake *intake, const tide_content *content, int blob, const char *id, bool *is_same, tide_error *error
 ) {
 #if defined(POSIX_FADV_WILLNEED)
-    // One request for all of it, where it may have to come from the disk.
+    // The blob may have to come from the disk: this asks for all of it at once.
     posix_fadvise(blob, 0, 0, POSIX_FADV_WILLNEED);
 #endif
     *is_same = true;
@@ -116,7 +116,7 @@ static tide_status blob_compare(
     return result;
 }
 
-/// Renames without replacing. `*is_taken` when the name is.
+/// Renames a staged file without replacing another one. `*is_taken` says whether the name is taken.
 static tide_status blob_move_in(tide_blob_store *store, const char *staged, int folder, const char *id, bool *is_taken, tide_error *error) {
     *is_taken = false;
 #if defined(__APPLE__)
@@ -125,7 +125,7 @@ static tide_status blob_move_in(tide_blob_store *store, const char *staged, int 
     int result = renameat2(store->staging, staged, folder, id, RENAME_NOREPLACE);
 #endif
     if (result != 0 && (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP)) {
-        // A file system without that flag: a second name, then the first goes.
+        // The file system lacks that flag: the file gets its second name, then the first one is removed.
         result = linkat(store->staging, staged, folder, id, 0);
         if (result == 0) unlinkat(store->staging, staged, 0);
     }
@@ -155,7 +155,7 @@ static tide_status dry_run_note(tide_blob_store *store, tide_blob *blob, tide_er
     return is_lost ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : TIDE_OK;
 }
 
-/// Tries one identifier: `*is_done` when the content has its place under it.
+/// Tries one identifier. `*is_done` says whether the content is in the store under it.
 static tide_status content_put_as(
     tide_intake *intake, tide_content *content, int folder, tide_blob *blob, bool *is_done, tide_error *error
 ) {
@@ -169,7 +169,7 @@ static tide_status content_put_as(
     }
     if (!content->staged[0] && (status = content_stage(intake, content, error))) return status;
     if ((status = blob_move_in(store, content->staged, folder, blob->id, &exists, error))) return status;
-    // Somebody was faster: compare with what they put there.
+    // Another process was faster: compare with its blob.
     if (exists) return blob_compare(intake, content, folder, blob->id, &exists, is_done, error);
     content->staged[0] = 0;
     blob->is_new = *is_done = true;

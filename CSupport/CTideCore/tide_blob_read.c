@@ -110,7 +110,7 @@ static tide_status file_open(int root, const char *path, int *descriptor, struct
                     : S_ISSOCK(status->st_mode)             ? "socket"
                                                             : "device");
             } else {
-                // Non-blocking, should the file have been exchanged for a FIFO just now.
+                // Non-blocking, because the file may have been exchanged for a FIFO just now.
                 *descriptor = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
                 if (*descriptor < 0) result = refuse_open(folder, name, path, error);
             }
@@ -179,14 +179,14 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
         }
     }
 #if defined(O_DIRECT)
-    // It will be read in pieces of any size.
+    // The staged file will be read in pieces of any size, which O_DIRECT does not allow.
     int flags = staged >= 0 ? fcntl(staged, F_GETFL) : 0;
     if (flags > 0 && (flags & O_DIRECT) && fcntl(staged, F_SETFL, flags & ~O_DIRECT) != 0 && !result) {
         result = tide_error_errno(error, "set the flags of the staged file", content->staged);
     }
 #endif
     content->digest = XXH3_128bits_digest(intake->hash);
-    // From here on the staged copy is what counts: nobody else can change it.
+    // From here on the staged copy counts: no other program can change it.
     content->descriptor = staged >= 0 ? staged : origin.descriptor;
     return result;
 }
@@ -235,7 +235,7 @@ static void exif_take(const tide_content *content, const tide_image *image, tide
     exif->length = length;
 }
 
-/// A file's time, at most as far as a timestamp goes: from year 0 to 9999.
+/// A file's time in microseconds since 1970 UTC, limited to the range of a timestamp: the years 0 to 9999.
 static int64_t microseconds(struct timespec time) {
     const int64_t first = -62167219200, last = 253402300799;
     if (time.tv_sec < first) return first * 1000000;
@@ -260,7 +260,7 @@ static tide_status file_hash(tide_intake *intake, const char *path, tide_content
     return TIDE_OK;
 }
 
-/// Converts a file's content, in memory or open, if it is an image. What refuses it gets the path before its reason.
+/// Converts a file's content, in memory or open, if it is an image. A refusal gets the path before its reason.
 static tide_status content_convert(
     const tide_intake *intake, const tide_content *content, const char *path, const tide_image *image, tide_converted *converted,
     tide_error *error
@@ -270,7 +270,7 @@ static tide_status content_convert(
     tide_error detail = {0};
     tide_status status = intake->conversion.convert(intake->conversion.context, bytes, image, converted, &detail);
     if (status == TIDE_REJECTED) return tide_error_reject(error, detail.reject, "'%.150s': %.340s", path, detail.message);
-    // One file that can't be read is refused, as it is without a conversion, and the others go on.
+    // A file that can't be read is refused, as without a conversion, and the others go on.
     if (status == TIDE_IO_ERROR) {
         return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "'%.150s' cannot be read: %.340s", path, detail.message);
     }
@@ -303,7 +303,7 @@ tide_status tide_intake_file(
     if (!status && converted.bytes && is_large) {
         status = file_hash(intake, path, &content, error);
     } else if (!status && is_large) {
-        // A film among the photos is not copied to find out that it is none.
+        // A large file that is no image, such as a film, is refused before it is copied.
         if (exif) status = image_check(&content, path, true, &blob->image, error);
         if (!status) status = stream(intake, (tide_origin){.descriptor = source}, path, &content, error);
     }

@@ -15,7 +15,7 @@ tide_status tide_sqlite_code_error(int code, const char *message, const char *do
     case SQLITE_NOTADB: status = TIDE_CORRUPT; break;
     case SQLITE_NOMEM: status = TIDE_NO_MEMORY; break;
     case SQLITE_IOERR:
-        // The log's index could not grow. SQLite does not say so: it is no error of the disk, there is no room on it.
+        // The log's index could not grow, because the disk has no room. SQLite reports that as an error of the disk.
         if (code == SQLITE_IOERR_SHMSIZE) {
             return tide_error_set(error, TIDE_DISK_FULL, code, "cannot %s: no space is left for the index of the log", doing);
         }
@@ -50,7 +50,7 @@ tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error
         int32_t number = tide_connection_read_errno(connection);
         if (number) return tide_error_set(error, TIDE_IO_ERROR, number, "cannot %s: cannot read %s: %s", doing, path, strerror(number));
     }
-    // SQLite opens a file for reading where it can't open it for writing, and says so when something is written.
+    // SQLite opens a file for reading if it can't open it for writing, and reports that only at the first write.
     if (code == SQLITE_READONLY && has_path) {
         return tide_error_set(
             error, TIDE_IO_ERROR, code,
@@ -100,7 +100,7 @@ tide_status tide_connection_checkpoint(sqlite3 *connection, bool truncate, int32
     int frames = 0, moved = 0;
     int mode = truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE;
     int code = sqlite3_wal_checkpoint_v2(connection, "main", mode, &frames, &moved);
-    // Busy: a reader holds frames back. What could be moved has been, and the rest is as durable in the log.
+    // Busy: a reader holds frames back. All other frames were moved, and the rest is as durable in the log.
     if (code != SQLITE_OK && (code & 0xff) != SQLITE_BUSY) return tide_sqlite_error(connection, "move the log into the database", error);
     *remaining = frames > moved ? frames - moved : 0;
     return TIDE_OK;

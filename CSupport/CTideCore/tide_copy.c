@@ -93,9 +93,9 @@ static tide_status blob_open(int assets, const char *id, int *descriptor, tide_e
     return result;
 }
 
-/// Whether what was hashed is what the identifier says.
+/// Compares the digest of the hashed bytes with the identifier. TIDE_REJECTED when they differ.
 static tide_status digest_check(tide_copier *copier, const char *id, tide_error *error) {
-    // The caller has SHA-256, and compares.
+    // The caller compares the SHA-256.
     if (tide_blob_id_is_of_sha256(id)) return TIDE_OK;
     tide_content content = {.size = size_of(id), .digest = XXH3_128bits_digest(copier->hash)};
     char actual[TIDE_BLOB_ID_SIZE];
@@ -139,7 +139,7 @@ static bool blocks_share(int source, int target) {
 #endif
 }
 
-/// Gives the blob a second name; false where that can't be.
+/// Gives the blob a second name; false where that is not possible.
 static bool blob_link(tide_copier *copier, const char *id, int folder) {
     if (!copier->may_link) return false;
     int source = tide_blob_folder_open(copier->from, id, false);

@@ -10,7 +10,7 @@
 
 enum { small_value = 512 };
 
-/// Values are gathered, and large ones hashed where they lie.
+/// Small values are gathered in a buffer and hashed together. Large ones are hashed without a copy.
 typedef struct gathering {
     XXH3_state_t *hash;
     uint8_t bytes[8192];
@@ -34,7 +34,7 @@ static void add(gathering *gathering, const void *bytes, size_t length) {
 }
 
 static void add_value(gathering *gathering, sqlite3_stmt *row, int column) {
-    // Type and length first, so that no two rows of values run into the same bytes.
+    // Type and length come first, so that different values never give the same bytes.
     int type = sqlite3_column_type(row, column);
     uint8_t kind = (uint8_t)type;
     add(gathering, &kind, sizeof kind);
@@ -92,7 +92,7 @@ void tide_digest_bytes(const void *bytes, size_t length, uint8_t *digest) {
     memcpy(digest, canonical.digest, sizeof canonical.digest);
 }
 
-/// The bytes of a row's columns: they are gathered, and hashed at once where they are few.
+/// The bytes of a row's columns. They are gathered, and hashed in one call if they fit into the buffer.
 typedef struct column_bytes {
     /// Used once `is_long`.
     XXH3_state_t hash;
@@ -128,7 +128,7 @@ static void add_column_number(column_bytes *out, uint8_t kind, uint64_t number) 
     add_column_bytes(out, bytes, length);
 }
 
-/// - Returns: Whether the value has a type that digests are made of.
+/// - Returns: Whether the value's type can be digested.
 static bool add_column(column_bytes *out, sqlite3_stmt *row, int column) {
     switch (sqlite3_column_type(row, column)) {
     case SQLITE_NULL: add_column_bytes(out, &(uint8_t){0}, 1); return true;
@@ -146,7 +146,7 @@ static bool add_column(column_bytes *out, sqlite3_stmt *row, int column) {
         return true;
     }
     case SQLITE_BLOB: {
-        // NULL for a blob of no bytes.
+        // SQLite returns NULL for an empty blob.
         const void *bytes = sqlite3_column_blob(row, column);
         size_t length = (size_t)sqlite3_column_bytes(row, column);
         add_column_number(out, 3, length);

@@ -59,7 +59,7 @@ static bool shard_grow(shard *it) {
 
 bool tide_fingerprints_add(tide_fingerprints *set, uint64_t print) {
     shard *shard = &set->shards[print >> (64 - shard_bits)];
-    // 0 marks a free slot; its stand-in can only make one name look like a repeated one.
+    // 0 marks a free slot, so 1 stands for it: that can only make a new name look like a known one.
     uint64_t value = print & ((1ULL << slot_bits) - 1);
     if (value == 0) value = 1;
     if (set->count >= tide_fingerprints_limit) return false;

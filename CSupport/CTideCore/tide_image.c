@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 enum {
-    // GIF's are at most 255 bytes long: 4 GiB of them.
+    // A block of a GIF has at most 255 bytes: so many have 4 GiB.
     gif_block_limit = 16 * 1024 * 1024,
     jpeg_tail_size = 64 * 1024,
 };
@@ -65,7 +65,7 @@ static bool bytes_begin_exif(const uint8_t *bytes) { return memcmp(bytes, "Exif\
 void tide_image_note_exif(tide_image_source *from, tide_image *image, uint64_t offset, uint64_t length) {
     if (image->exif_length || length < tide_tiff_header_size) return;
     const uint8_t *start = tide_image_at(from, offset, tide_tiff_header_size);
-    // Some writers keep JPEG's prefix in containers that want the bare block.
+    // Some writers keep JPEG's prefix in containers that need the bare block.
     if (start && bytes_begin_exif(start)) {
         offset += 6;
         length -= 6;
@@ -193,7 +193,7 @@ static tide_status gif_read(tide_image_source *from, tide_image *image) {
         }
         switch (*bytes) {
         case 0x3b: return TIDE_OK;
-        // Sloppy writers leave a terminator too many, and every viewer passes over it.
+        // Some writers leave a terminator too many, and every viewer ignores it.
         case 0x00: at += 1; break;
         case 0x21:
             at += 2;
@@ -240,7 +240,7 @@ static tide_status webp_read(tide_image_source *from, tide_image *image) {
 
     uint64_t at = 12;
     for (uint32_t parts = 0; parts < tide_image_part_limit; parts++) {
-        // Fewer bytes than a header takes are padding.
+        // A rest that is shorter than a header is padding.
         if (parts > 0 && (at >= end || end - at < 8)) return TIDE_OK;
         bytes = end >= at + 8 ? tide_image_at(from, at, 8) : NULL;
         if (!bytes) return tide_image_broken(from, "a chunk", at);
@@ -302,7 +302,7 @@ tide_status tide_image_probe(tide_bytes bytes, tide_image *image, tide_error *er
     if (!head) return from.status;
     image->media = media_tell(head, length);
     tide_status status = image_read(&from, image);
-    // A failure to read what may be missing, such as EXIF, shows here only.
+    // A failure to read an optional part, such as EXIF, shows only in the source's status.
     return status == TIDE_OK ? from.status : status;
 }
 

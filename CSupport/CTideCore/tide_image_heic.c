@@ -32,7 +32,7 @@ static bool box_read(tide_image_source *from, uint64_t at, uint64_t end, box *re
     return true;
 }
 
-/// Big-endian fields one after the other. Past the end of its box it is broken and yields zeros.
+/// Reads big-endian fields one after the other. Past the end of its box a cursor is broken and yields zeros.
 typedef struct cursor {
     tide_image_source *from;
     uint64_t at, end;
@@ -90,7 +90,7 @@ static tide_status heic_locations_read(tide_image_source *from, const box *iloc,
         uint64_t reference = cursor_take(&fields, 2);
         uint64_t base = cursor_take(&fields, base_width);
         uint64_t extents = cursor_take(&fields, 2);
-        // Extents without fields take no room in the table, so their number is no bound.
+        // Extents without fields take no room in the table, so the table's size does not bound their number.
         if (offset_width + length_width + index_width == 0) extents = 0;
         for (uint64_t j = 0; j < extents && !fields.broken; j++) {
             cursor_take(&fields, index_width);
@@ -121,7 +121,7 @@ typedef struct heic_extent {
     uint32_t width, height;
 } heic_extent;
 
-/// Collects the sizes among the properties, each with its number, which counts from 1.
+/// Collects the sizes among the properties, each with the property's number, which counts from 1.
 static uint32_t heic_extents_collect(tide_image_source *from, const box *ipco, heic_extent extents[heic_extent_limit]) {
     uint32_t count = 0;
     uint64_t property = 0;
@@ -137,7 +137,7 @@ static uint32_t heic_extents_collect(tide_image_source *from, const box *ipco, h
     return count;
 }
 
-/// Finds the size that `ipma` gives to `item`; true when it speaks of the item at all.
+/// Finds the size that `ipma` gives to `item`. True if `ipma` lists the item, even without a size.
 static bool heic_size_find(
     tide_image_source *from, const box *ipma, uint64_t item, const heic_extent *extents, uint32_t extent_count, tide_image *image
 ) {
@@ -206,7 +206,7 @@ tide_status tide_heic_read(tide_image_source *from, tide_image *image) {
         at = child.end;
     }
     if (!meta.end) return tide_image_broken(from, "a meta box", size);
-    // No camera writes such a one; size and EXIF stay unknown.
+    // No camera writes such a large meta box. Size and EXIF stay unknown.
     if (meta.end - meta.body > heic_meta_limit) return TIDE_OK;
     return heic_meta_read(from, &meta, image);
 }

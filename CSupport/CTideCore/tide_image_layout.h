@@ -1,4 +1,4 @@
-/// The inside of telling images: what the readers of their formats share.
+/// The declarations that the readers of image formats share.
 
 #ifndef TIDE_IMAGE_LAYOUT_H
 #define TIDE_IMAGE_LAYOUT_H
@@ -12,7 +12,7 @@ enum {
     tide_tiff_header_size = 8,
 };
 
-/// The bytes, seen through a window where they are not in memory.
+/// An image's bytes. Those of a file are read through a window.
 typedef struct tide_image_source {
     tide_bytes bytes;
     tide_error *error;
@@ -30,10 +30,10 @@ typedef struct tide_image_source {
 /// Up to `tide_image_window` bytes at `offset`, good until the next call; NULL past the end of the file or when reading fails.
 const uint8_t *tide_image_at(tide_image_source *from, uint64_t offset, size_t length);
 
-/// Refuses the file, unless reading has failed, for want of `what` at byte `offset`.
+/// Refuses the file because `what` is missing at byte `offset`. If reading has failed, returns that failure instead.
 tide_status tide_image_broken(tide_image_source *from, const char *what, uint64_t offset);
 
-/// Notes the TIFF block in the `length` bytes at `offset`, which lie in the file. The first one counts.
+/// Records the place of the TIFF block in the `length` bytes at `offset`, which lie in the file. Only the first block counts.
 void tide_image_note_exif(tide_image_source *from, tide_image *image, uint64_t offset, uint64_t length);
 
 static inline uint32_t tide_be16(const uint8_t *bytes) { return (uint32_t)bytes[0] << 8 | bytes[1]; }

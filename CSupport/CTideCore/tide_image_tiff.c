@@ -3,20 +3,20 @@
 enum {
     tiff_directory_limit = 32,
     tiff_entry_limit = 4096,
-    // Strips and tiles that are looked at, of all directories.
+    // The most strips and tiles that are checked, in all directories together.
     tiff_strip_limit = 16 * 1024,
 };
 
 typedef struct tiff {
     tide_image_source *from;
     bool is_big_endian;
-    /// Directories that are still to be read, and how many were noted in all: a chain that runs in a circle ends there.
+    /// The places of the directories that were found, and their number. Its limit also ends a chain that runs in a circle.
     uint64_t directories[tiff_directory_limit];
     uint32_t directory_count;
     uint32_t strips_left;
 } tiff;
 
-/// A tag's values: where they lie, and how many there are.
+/// A tag's values: the place of the first, their number, and the bytes of each.
 typedef struct tiff_values {
     uint64_t at;
     uint32_t count, width;
@@ -88,7 +88,7 @@ static tide_status tiff_directory_read(tiff *it, uint64_t at, tide_image *image,
         tide_status status = tiff_strips_check(it, &parts[i], &parts[i + 1]);
         if (status) return status;
     }
-    // The picture itself counts, not a smaller one of it; of several pages, the largest.
+    // The size is that of the picture itself, not of a smaller copy in the file. Of several pages, the largest counts.
     bool is_whole = !(kind & 1), is_larger = (uint64_t)width * height > (uint64_t)image->width * image->height;
     if (width && height && (is_whole == *is_whole_picture ? is_larger : is_whole)) {
         image->width = width;

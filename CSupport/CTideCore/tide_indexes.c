@@ -38,7 +38,7 @@ tide_status tide_indexes_drop(sqlite3 *connection, const tide_table *table, tide
 }
 
 tide_status tide_indexes_rebuild(sqlite3 *connection, const char *table, const char *kept, tide_error *error) {
-    // SQLite writes the statements: a file that is not to be trusted may give an index any name.
+    // SQLite itself quotes the names (%w): an untrusted file may give an index any name.
     const char *list =
         "SELECT group_concat(printf('REINDEX main.\"%w\";', name), '') FROM main.sqlite_master "
         "WHERE type = 'index' AND sql IS NOT NULL AND tbl_name = ?1 COLLATE NOCASE AND name IS NOT ?2";

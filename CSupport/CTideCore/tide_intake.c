@@ -8,7 +8,7 @@
 
 #include "tide_blob_layout.h"
 
-/// What became of a path: kept for the run, so that a file that many rows name is read once.
+/// The result of ingesting a path. It is kept for the run, so that a file that many rows name is read once.
 typedef struct path_outcome {
     uint64_t print;
     char *path;
@@ -18,7 +18,7 @@ typedef struct path_outcome {
     /// The refusal's sentence, or NULL.
     char *message;
     tide_blob blob;
-    /// Without an identifier when there is none.
+    /// Its identifier is empty if there is no preview.
     tide_blob preview;
 } path_outcome;
 
@@ -31,7 +31,7 @@ struct tide_paths {
 };
 
 enum {
-    /// Paths of which the outcome is remembered.
+    /// The most paths whose outcomes are remembered.
     path_limit = 16384,
     row_path_limit = 4096,
 };
@@ -74,7 +74,7 @@ static bool tide_paths_grow(tide_paths *paths) {
     return true;
 }
 
-/// The place of a path, made if need be; UINT32_MAX when memory runs out.
+/// Returns the index of a path's outcome, which is added if needed; UINT32_MAX when memory runs out.
 static uint32_t tide_paths_place(tide_paths *paths, const char *path, size_t length) {
     uint64_t print = XXH3_64bits_withSeed(path, length, paths->seed);
     for (uint32_t at = (uint32_t)print; paths->slot_count; at++) {
@@ -141,7 +141,7 @@ tide_status tide_intake_run(uint32_t worker_count, uint32_t count, tide_intake_t
     for (uint32_t i = 0; i < worker_count; i++) {
         threads[i].worker = i;
         threads[i].pool = &pool;
-        // The calling thread is the first worker; a thread that can't be had is done without.
+        // The calling thread is the first worker. If a thread can't be started, the others do its work.
         if (i > 0) threads[i].is_started = pthread_create(&threads[i].thread, NULL, pool_work, &threads[i]) == 0;
     }
     if (worker_count > 0) pool_work(&threads[0]);
@@ -175,12 +175,12 @@ static tide_status paths_take_in(
 ) {
     path_round round = {workers, paths, first};
     tide_status status = tide_intake_run(worker_count, paths->count - first, path_take_in, &round, error);
-    // Nothing of a round that failed is remembered: its paths were not all read.
+    // The outcomes of a failed round are forgotten: its paths were not all read.
     if (status) tide_paths_clear(paths);
     return status;
 }
 
-/// The first path at `*at` of a cell, and moves on; NULL at the end.
+/// Returns the path at `*at` of a cell, and moves `*at` behind it; NULL at the end.
 static const char *cell_next_path(const tide_batch *batch, tide_cell cell, uint32_t *at, size_t *length) {
     const char *text = tide_batch_text(batch, cell.offset);
     if (*at >= cell.length && !(cell.kind == TIDE_KIND_PATH && *at == 0)) return NULL;
@@ -249,7 +249,7 @@ static bool path_place(void *context, const char *path, size_t length) {
     return tide_paths_place(context, path, length) != UINT32_MAX;
 }
 
-/// Notes the paths of rows from `*row` on until there are enough for a round; `*row` is where the next one begins.
+/// Collects the paths of rows from `*row` on until there are enough for a round. `*row` becomes the first row of the next round.
 static tide_status paths_gather(tide_batch *batch, tide_paths *paths, uint32_t *row) {
     uint32_t rows = tide_batch_row_count(batch);
     for (; *row < rows && paths->count < path_limit; ++*row) {
@@ -286,8 +286,8 @@ static bool path_visit(void *context, const char *path, size_t length) {
     return true;
 }
 
-/// The column of the previews of a column's assets, made if need be; UINT32_MAX where there are none: it has previews itself, or its name
-/// leaves no room.
+/// Finds the column for the previews of a column's assets, and adds it if needed. `*previews` is UINT32_MAX if there can be none: the
+/// column has previews itself, its name leaves no room for the suffix, or the batch has a column of another type or no room for one.
 static tide_status preview_column(tide_batch *batch, uint32_t column, uint32_t *previews) {
     enum { suffix_length = sizeof TIDE_PREVIEW_SUFFIX - 1 };
     char name[256 + suffix_length];
@@ -302,7 +302,7 @@ static tide_status preview_column(tide_batch *batch, uint32_t column, uint32_t *
     if (status) return status == TIDE_REJECTED ? TIDE_OK : status;
     tide_type type = tide_batch_column_type(batch, *previews);
     if (type == TIDE_TYPE_UNKNOWN) tide_batch_column_set_type(batch, *previews, TIDE_TYPE_ASSET);
-    // The source has a list there.
+    // The source has values of another type there, such as lists.
     else if (type != TIDE_TYPE_ASSET) *previews = UINT32_MAX;
     return TIDE_OK;
 }
@@ -314,7 +314,7 @@ bool tide_preview_is_field(const char *name, size_t length) {
 
 /// Gives a row the previews of its assets, before their paths are replaced.
 static tide_status row_set_previews(tide_batch *batch, uint32_t row, tide_paths *paths) {
-    // Columns of previews come behind.
+    // Columns that `preview_column` adds come behind these.
     uint32_t columns = tide_batch_column_count(batch);
     for (uint32_t column = 0; column < columns; column++) {
         tide_cell cell = tide_batch_cell(batch, row, column), preview = {.kind = TIDE_KIND_NULL};

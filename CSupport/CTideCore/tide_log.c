@@ -32,7 +32,7 @@ static int examine(int descriptor, const tide_index_header *index, tide_log_stat
     unsigned char header[TIDE_LOG_HEADER_SIZE];
     ssize_t got = tide_log_read(descriptor, header, sizeof header, 0);
     if (got < 0) return errno;
-    // A log that was emptied, or begun again by a process that had no index to write to, is another than the index's.
+    // The index does not belong to a log that was emptied, or that a process without an index has started again.
     if (got != (ssize_t)sizeof header) return 0;
     const bool is_first = memcmp(header + 16, index->salt, 4) == 0, is_second = memcmp(header + 20, index->salt + 4, 4) == 0;
     if (!is_first && !is_second) return 0;
@@ -67,7 +67,7 @@ tide_status tide_log_examine(const char *database, tide_log_state *state, tide_e
             failure = errno;
         }
         if (descriptor >= 0) close(descriptor);
-        // A writer may have begun the log again meanwhile: then what was read is of no log at all.
+        // A writer may have started the log again meanwhile. Then the frames that were read belong to no single log.
         bool is_same = tide_index_peek(&index, &after) && memcmp(&before, &after, sizeof before) == 0;
         if (failure || !is_same) *state = (tide_log_state){0};
         state->is_in_use = before.is_kept_up;

@@ -15,7 +15,7 @@ enum {
     /// Bytes before the first frame, and before each frame's page.
     TIDE_LOG_HEADER_SIZE = 32,
     TIDE_LOG_FRAME_HEADER_SIZE = 24,
-    /// The first bytes of a log as a number; its last bit says that the checksums take the most significant byte first.
+    /// The first bytes of a log as a number. The last bit is set in a log whose checksums take the most significant byte first.
     TIDE_LOG_MAGIC = 0x377f0682,
 };
 
@@ -62,7 +62,7 @@ static inline tide_log_header tide_log_header_decode(const unsigned char *header
     return decoded;
 }
 
-/// Tells whether SQLite accepts a log with this header: frames count only then.
+/// Tells whether SQLite accepts a log with this header. In any other log, no frame counts.
 static inline bool tide_log_header_is_whole(const unsigned char *header) {
     const tide_log_header decoded = tide_log_header_decode(header);
     const uint32_t size = decoded.page_size;
@@ -73,10 +73,10 @@ static inline bool tide_log_header_is_whole(const unsigned char *header) {
     return checksum[0] == decoded.checksum[0] && checksum[1] == decoded.checksum[1];
 }
 
-/// Tells whether a frame ends a transaction: its header has the size of the database then.
+/// Tells whether a frame ends a transaction: then its header has the size of the database.
 static inline bool tide_log_frame_is_commit(const unsigned char *frame) { return tide_log_number(frame + 4) != 0; }
 
-/// Tells whether a frame, header and page, is the next one of a log, and moves the checksum on behind it.
+/// Tells whether a frame (header and page) is the next frame of a log, and adds it to the checksum.
 static inline bool tide_log_frame_is_whole(const tide_log_header *log, const unsigned char *frame, uint32_t checksum[2]) {
     if (tide_log_number(frame) == 0 || memcmp(frame + 8, log->salt, sizeof log->salt) != 0) return false;
     tide_log_checksum_add(checksum, frame, 8, log->is_big_endian);
@@ -84,7 +84,7 @@ static inline bool tide_log_frame_is_whole(const tide_log_header *log, const uns
     return checksum[0] == tide_log_number(frame + 16) && checksum[1] == tide_log_number(frame + 20);
 }
 
-/// Reads bytes of a file. Returns how many there are, or -1.
+/// Reads up to `count` bytes of a file. Returns the number of bytes, fewer only at the file's end, or -1.
 static inline ssize_t tide_log_read(int descriptor, void *bytes, size_t count, off_t offset) {
     size_t done = 0;
     while (done < count) {

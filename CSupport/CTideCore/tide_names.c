@@ -17,7 +17,7 @@ static const uint8_t uuid_dashes[4] = {8, 13, 18, 23};
 
 enum { digit_lower = 0x20, digit_upper = 0x40, digit_none = 0x80 };
 
-/// The value of a hexadecimal digit, and of which case it is.
+/// The value of a hexadecimal digit, with a bit for the case of a letter; `digit_none` for any other character.
 static uint8_t hex_digit(char c) {
     if (c >= '0' && c <= '9') return (uint8_t)(c - '0');
     if (c >= 'a' && c <= 'f') return (uint8_t)(c - 'a' + 10) | digit_lower;

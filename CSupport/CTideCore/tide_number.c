@@ -37,7 +37,7 @@ bool tide_number_parse(const char *text, size_t length, double *value) {
     if (length >= sizeof copy || !tide_number_is_valid(text, length)) return false;
     memcpy(copy, text, length);
     copy[length] = 0;
-    // Costs nothing: the C locale is always there.
+    // This is cheap: the C locale is always loaded.
     locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!locale) return false;
     char *end;
@@ -51,7 +51,7 @@ size_t tide_number_print(double value, int digits, char text[TIDE_NUMBER_SIZE]) 
     int length = snprintf(printed, sizeof printed, "%.*g", digits < 1 ? 1 : digits > 17 ? 17 : digits, value);
     size_t out = 0;
     for (int i = 0; i < length && out + 1 < TIDE_NUMBER_SIZE; i++) {
-        // The locale's decimal point may have several bytes. It alone is none of these.
+        // The locale's decimal point may have several bytes. No other byte of a finite number is outside of this list.
         bool is_point = isfinite(value) && !strchr("0123456789+-e", printed[i]);
         if (is_point && out > 0 && text[out - 1] == '.') continue;
         text[out++] = is_point ? '.' : printed[i];

@@ -5,7 +5,7 @@
 
 #include "tide_batch.h"
 
-/// Writes the name of a row's key; returns its length, 0 when it can't be one.
+/// Writes the name that a row's key stands for. Returns its length, or 0 when the key can't be one.
 static size_t name_of_key(sqlite3_stmt *statement, char *name) {
     int type = sqlite3_column_type(statement, 0);
     if (type != SQLITE_BLOB && type != SQLITE_TEXT) return 0;

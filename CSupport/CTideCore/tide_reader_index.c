@@ -22,15 +22,15 @@ enum {
     WRITE_LOCK = 0,
     READ_LOCK_0 = 3,
     DEAD_MAN = SQLITE_SHM_NLOCK,
-    // Four a try, as often as there are marks to set. SQLite waits longer from try to try; 20 take some 15 ms.
+    // SQLite asks four times in each try, once for each mark that it could set, and waits longer from try to try. 20 tries take some 15 ms.
     FRUITLESS_LIMIT = 80,
-    // Looks at an index that is being changed, 0.1 ms apart.
+    // The most readings of an index that is being changed, 0.1 ms apart.
     USABLE_TRIES = 20,
-    // Of one of the header's two copies; the last two are a checksum over those before.
+    // The words of each of the header's two copies. The last two are a checksum of the others.
     HEADER_WORDS = 12,
     LAST_FRAME_WORD = 4,
     SALT_WORD = 8,
-    // Behind the header: the frames moved into the database, and the read marks.
+    // Behind the header come the number of frames moved into the database, and the read marks.
     MOVED_WORD = 24,
     READ_MARK_WORD = 25,
     READ_MARKS = 5,
@@ -49,7 +49,7 @@ static bool lock_set(const tide_index *index, int offset, int type) {
     return fcntl(index->descriptor, F_OFD_SETLK, &lock) == 0;
 }
 
-/// How others have locked a byte: F_UNLCK, F_RDLCK or F_WRLCK; -1 when that can't be told.
+/// The lock that others hold on a byte: F_UNLCK, F_RDLCK or F_WRLCK; -1 when it can't be found out.
 static int lock_seen(const tide_index *index, int offset) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = FIRST_LOCK_BYTE + offset, .l_len = 1};
     return fcntl(index->descriptor, F_OFD_GETLK, &lock) == 0 ? lock.l_type : -1;
@@ -69,7 +69,7 @@ static void mappings_end(tide_index *index) {
     index->mapping_count = 0;
 }
 
-/// Maps a region. `*out` is NULL with SQLITE_OK when it is the first one and the file is shorter yet.
+/// Maps a region. If the file is still too short for the first region, returns SQLITE_OK and leaves `*out` as it is.
 static int region_map(tide_index *index, int region, void volatile **out) {
     size_t size = mapping_size();
     size_t start = (size_t)region * REGION_SIZE;
@@ -94,7 +94,7 @@ static int region_map(tide_index *index, int region, void volatile **out) {
 /// Whether the header's two copies are equal, initialized, and sum up.
 static bool is_whole(uint32_t copies[2][HEADER_WORDS]) {
     if (memcmp(copies[0], copies[1], sizeof copies[0]) != 0) return false;
-    // Behind three words: a byte that says so.
+    // The byte behind three words says whether the header is initialized.
     if (((const unsigned char *)copies[0])[12] == 0) return false;
     uint32_t first = 0, second = 0;
     for (int i = 0; i < HEADER_WORDS - 2; i += 2) {
@@ -131,16 +131,16 @@ static int usable_await(tide_index *index) {
         int code = region_map(index, 0, &region);
         if (code != SQLITE_OK) return code;
         if (region && is_usable(region)) return SQLITE_OK;
-        // Somebody is at it, and will be done.
+        // A writer is changing the index, and will finish.
         if (lock_seen(index, WRITE_LOCK) == F_WRLCK) return SQLITE_BUSY;
         usleep(100);
     }
-    // Left so by one that died; the next writer mends it.
+    // A writer died while it changed the index. The next writer repairs it.
     return unreliable(index);
 }
 
-/// SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make one of its own. SQLITE_READONLY: it has to begin
-/// again.
+/// Attaches to the index, if a connection keeps it up. SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make an index
+/// of its own. SQLITE_READONLY: SQLite has to begin again.
 static int attach(tide_index *index) {
     if (index->state == TIDE_INDEX_LIVE) return SQLITE_OK;
     struct stat status;
@@ -152,7 +152,7 @@ static int attach(tide_index *index) {
         descriptor_close(index);
         mappings_end(index);
         index->state = TIDE_INDEX_UNKNOWN;
-        // What SQLite believes to have locked was another file, or none.
+        // SQLite believes that it holds locks, but those were on another file, or on none.
         if (index->held && !is_same) return SQLITE_READONLY;
     }
     if (is_there && !is_open) {
@@ -224,13 +224,14 @@ int tide_index_map(tide_index *index, int region, int region_size, void volatile
     if (region_size != REGION_SIZE) return SQLITE_IOERR_SHMMAP;
     int code = attach(index);
     if (code == SQLITE_OK) code = region_map(index, region, out);
-    // SQLITE_OK lets SQLite believe that it could write if it only had a lock for that, which it never gets. In a race with a
-    // writer it tries again then, where it gives up if it knows better.
+    // SQLITE_OK lets SQLite believe that it may write once it gets the lock for that, which it never gets. So it tries again after a
+    // race with a writer. With SQLITE_READONLY it would give up.
     return code == SQLITE_OK && index->was_unreliable ? SQLITE_READONLY : code;
 }
 
-/// SQLite asks for a lock to mend something, and tries again when it is busy: the write lock where it finds the header torn, those of
-/// the read marks, one after the other, where it would set one. Left so by one that died, it stays so until the next writer comes.
+/// Answers a request for an exclusive lock, which SQLite needs to repair the index: the write lock for a torn header, or the locks of the
+/// read marks to set a mark. SQLITE_BUSY makes SQLite try again. If a writer died, the index stays broken until the next writer comes:
+/// after FRUITLESS_LIMIT requests without a writer at work, the answer is SQLITE_READONLY_RECOVERY.
 static int mend(tide_index *index, int offset) {
     int tries = offset == WRITE_LOCK ? READ_MARKS - 1 : 1;
     index->fruitless += (unsigned)tries;
@@ -245,7 +246,7 @@ static int lock_shared(tide_index *index, int offset) {
     }
     if (index->descriptor < 0) return SQLITE_IOERR_SHMLOCK;
     if (offset == WRITE_LOCK) return mend(index, offset);
-    // Asked for to find out whether somebody has it, and given back at once.
+    // SQLite asks for this lock only to learn whether another connection holds it, and releases it at once.
     if (offset < READ_LOCK_0) return lock_seen(index, offset) == F_WRLCK ? SQLITE_BUSY : SQLITE_OK;
     struct stat status;
     if (index->state == TIDE_INDEX_LIVE && (fstat(index->descriptor, &status) != 0 || status.st_nlink == 0)) {

@@ -2,8 +2,8 @@
 ///
 /// SQLite's own VFS maps the file for writing, makes it if it is missing, and starts it again when no other connection uses it. Asked for
 /// `readonly_shm`, it does none of that, but then shares the descriptor that it opened for reading with every other connection of
-/// the process, writers among them. So this is an implementation apart. It takes the same locks on the same bytes, as open file
-/// description locks: these exclude the writers of this process too, and no descriptor's end releases another's.
+/// the process, writers among them. So this is a separate implementation. It takes the same locks on the same bytes, as open file
+/// description locks: these also exclude the writers of this process, and closing a descriptor does not release another one's locks.
 ///
 /// The protocol, by the bytes of the file that are locked (SQLite's os_unix.c and wal.c):
 ///   120 WRITE, 121 CKPT, 122 RECOVER    never locked here, only looked at
@@ -19,15 +19,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// Where a wal-index is.
+/// What is known of the file of a wal-index.
 typedef enum tide_index_state {
     /// Not looked for yet.
     TIDE_INDEX_UNKNOWN = 0,
     /// There is no file.
     TIDE_INDEX_ABSENT,
-    /// There is a file, and no connection keeps it up. Later writers respect locks on it.
+    /// There is a file, and no connection keeps it up. A later writer respects this connection's locks on it.
     TIDE_INDEX_LEFT,
-    /// Another connection keeps the file up, and this one does so too: it stays so.
+    /// Another connection keeps the file up. This connection now does so too, so that the file stays in use.
     TIDE_INDEX_LIVE,
 } tide_index_state;
 
@@ -35,15 +35,15 @@ typedef struct tide_index {
     /// Owned.
     char *path;
     tide_index_state state;
-    /// -1 while no file is open; `device` and `inode` are its.
+    /// -1 while no file is open. `device` and `inode` identify the open file.
     int descriptor;
     dev_t device;
     ino_t inode;
-    /// Locks that SQLite holds, a bit each; with ABSENT there is nothing to lock.
+    /// The locks that SQLite believes to hold, a bit each. With ABSENT there is no file to lock.
     uint8_t held;
-    /// SQLite has been told that it can't rely on the index; from then on it must be told that it may not write to it.
+    /// Whether SQLite was told that it can't rely on the index. From then on it has to be told that it may not write to it.
     bool was_unreliable;
-    /// How often SQLite has asked in vain for a lock to repair the index with, since it last could read.
+    /// How often SQLite has asked in vain for a lock to repair the index, since it last could read.
     unsigned fruitless;
     /// The mappings, in the order of the file, `mapping_size` bytes each.
     void **mappings;
@@ -52,7 +52,7 @@ typedef struct tide_index {
 
 /// Begins with the index of the database at `database`; the caller ends it with `tide_index_end`. SQLITE_NOMEM is possible.
 int tide_index_begin(tide_index *index, const char *database);
-/// Unmaps it and lets go of its locks; it may be used again after that.
+/// Unmaps an index and releases its locks. It may be used again afterwards.
 void tide_index_release(tide_index *index);
 void tide_index_end(tide_index *index);
 
@@ -60,9 +60,9 @@ void tide_index_end(tide_index *index);
 typedef struct tide_index_header {
     /// Frames that are committed, and those among them that are in the database.
     uint32_t committed, moved;
-    /// The bytes that tell its log from others.
+    /// The bytes that tell the index's log from others.
     unsigned char salt[8];
-    /// Whether a connection keeps it up.
+    /// Whether a connection keeps the index up.
     bool is_kept_up;
 } tide_index_header;
 

@@ -12,7 +12,7 @@
 #include "tide_log_format.h"
 #include "tide_reader_index.h"
 
-/// A database: reading and the shared lock are the default VFS's, the wal-index is ours.
+/// A database. The default VFS does the reading and the shared lock; the wal-index is our own.
 typedef struct reader_database {
     sqlite3_file base;
     sqlite3_file *real;
@@ -22,13 +22,13 @@ typedef struct reader_database {
 /// A write-ahead log or a rollback journal.
 typedef struct reader_log {
     sqlite3_file base;
-    /// SQLite's, for as long as the file is open.
+    /// SQLite owns it, for as long as the file is open.
     const char *path;
-    /// Whose log it is; NULL for a journal.
+    /// The database whose log it is; NULL for a journal.
     reader_database *database;
     /// -1 while there is none.
     int descriptor;
-    /// The header of the last log that was seen to have a commit. What is committed is not written over under the same header.
+    /// The header of the last log in which a commit was found. A log keeps its commits as long as it has the same header.
     unsigned char header[TIDE_LOG_HEADER_SIZE];
 } reader_log;
 
@@ -36,7 +36,7 @@ enum { DATABASE_SIZE = (sizeof(reader_database) + 15) / 16 * 16 };
 
 static sqlite3_vfs *real_of(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
-// What all refuse
+// Refused by all files
 
 static int refuse_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset) {
     (void)file, (void)bytes, (void)count, (void)offset;
@@ -184,7 +184,7 @@ static int log_open(const char *path, reader_log *log, int flags, int *out_flags
     *log = (reader_log){.path = path, .descriptor = -1};
     if (is_wal) log->database = (reader_database *)sqlite3_database_file_object(path);
     int code = log_find(log);
-    // A journal that is not there is an answer; a log that is not there is one without frames.
+    // For a missing journal, SQLite expects SQLITE_CANTOPEN. A missing log is a log without frames.
     if (code == SQLITE_OK && !is_wal && log->descriptor < 0) code = SQLITE_CANTOPEN;
     if (code != SQLITE_OK) return code;
     log->base.pMethods = &log_methods;
@@ -204,7 +204,7 @@ static int database_close(sqlite3_file *file) {
 
 static int database_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
     int code = behind(file)->pMethods->xRead(behind(file), bytes, count, offset);
-    // After it has been read: what a writer that came in between has changed is not to be seen.
+    // Checked after the read: SQLite must not see what a writer has changed in between.
     if (!tide_index_is_undisturbed(index_of(file))) return SQLITE_BUSY_SNAPSHOT;
     return code;
 }
@@ -231,7 +231,7 @@ static int database_control(sqlite3_file *file, int operation, void *argument) {
     case SQLITE_FCNTL_HAS_MOVED:
     case SQLITE_FCNTL_LOCKSTATE:
     case SQLITE_FCNTL_LAST_ERRNO: return behind(file)->pMethods->xFileControl(behind(file), operation, argument);
-    // Others prepare writing, or change how it is done.
+    // The other operations prepare or configure writing.
     default: return SQLITE_NOTFOUND;
     }
 }
@@ -305,7 +305,7 @@ static int reader_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, i
         return database_open(real_of(vfs), path, (reader_database *)file, flags, out_flags);
     }
     if (path && flags & (SQLITE_OPEN_WAL | SQLITE_OPEN_MAIN_JOURNAL)) return log_open(path, (reader_log *)file, flags, out_flags);
-    // Without a name it is a temporary file.
+    // A file without a name is a temporary one.
     return path ? SQLITE_CANTOPEN : real_of(vfs)->xOpen(real_of(vfs), path, file, flags, out_flags);
 }
 

@@ -25,13 +25,13 @@ typedef struct entry {
     dev_t device;
     ino_t inode;
     bool is_in_use;
-    /// For the sweep that is running: the process has the file open by another descriptor.
+    /// Used during a sweep: whether the process has the file open by another descriptor.
     bool is_open_elsewhere;
 } entry;
 
-/// By inode.
+/// All entries, by inode.
 static entry *buckets[BUCKETS];
-/// By descriptor.
+/// The same entries, by descriptor.
 static entry **slots;
 static size_t slot_count;
 /// Entries that are not in use.
@@ -71,11 +71,11 @@ static int add(const char *path, entry **added) {
     int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int failure = descriptor < 0 ? errno : 0;
     if (!failure && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) {
-        // Nothing but a regular file has SQLite's locks.
+        // SQLite has locks on regular files only, so this descriptor may be closed.
         close(descriptor);
         failure = EINVAL;
     } else if (!failure && !grow(descriptor)) {
-        // The descriptor stays open: closing it could release locks, and nothing else remembers it.
+        // The descriptor stays open, and no entry remembers it: closing it could release locks.
         failure = ENOMEM;
     }
     if (failure) {
@@ -91,7 +91,7 @@ static int add(const char *path, entry **added) {
 
 /// Finds the entries whose files the process has open by descriptors other than those here.
 ///
-/// - Returns: Whether that could be found out.
+/// - Returns: Whether the process's descriptors could be listed.
 static bool mark_open_elsewhere(void) {
     DIR *descriptors = opendir("/dev/fd");
     if (!descriptors) return false;
@@ -108,7 +108,7 @@ static bool mark_open_elsewhere(void) {
     return true;
 }
 
-/// Closes the descriptors that are not in use, and whose files the process has not open otherwise.
+/// Closes the descriptors that are not in use and whose files the process has not open by other descriptors.
 static void close_idle(void) {
     for (size_t i = 0; i < slot_count; i++) {
         if (slots[i]) slots[i]->is_open_elsewhere = false;

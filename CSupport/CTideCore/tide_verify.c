@@ -45,7 +45,7 @@ bool tide_row_is_intact(
     uint64_t digest = key_digest(row, columns.key, seed);
     for (uint32_t i = 0; i < count; i++) {
         int column = columns.first_field + (int)i;
-        // One look at the type serves both the class and the digest: this runs for every value that is exported.
+        // The type is asked for once, for the class and the digest, because this runs for every value that is exported.
         int type = sqlite3_column_type(row, column);
         if (type == SQLITE_NULL) continue;
         switch (fields[i].type) {
@@ -137,10 +137,10 @@ tide_status tide_table_verify(
 
 // Flipped bits
 
-/// Bytes that are hashed at most in search of a bit; below a second.
+/// The most bytes that are hashed in search of a flipped bit: less than a second's work.
 #define TIDE_MEND_WORK 8000000000.0
 
-/// Flips each bit of some bytes in turn; stops where they have the digest, and leaves them so.
+/// Flips each bit of some bytes in turn, until they have the wanted digest. Then the bit stays flipped; otherwise the bytes are as before.
 static bool bytes_mend(uint8_t *bytes, size_t length, uint64_t field_seed, uint64_t wanted) {
     if ((double)length * (double)length * 8 > TIDE_MEND_WORK) return false;
     for (size_t i = 0; i < length; i++) {
@@ -153,7 +153,7 @@ static bool bytes_mend(uint8_t *bytes, size_t length, uint64_t field_seed, uint6
     return false;
 }
 
-/// What is to be written where a bit was found.
+/// The column and the value to write once a flipped bit was found.
 typedef struct mended {
     const char *column;
     int type;
@@ -163,7 +163,7 @@ typedef struct mended {
     size_t length;
 } mended;
 
-/// Looks for a bit in the value of a column whose digest should be `wanted`.
+/// Looks for a flipped bit in the value of a column whose digest should be `wanted`.
 static tide_status value_mend(
     sqlite3_stmt *row, int column, tide_field_digest field, uint64_t wanted, mended *found, bool *is_found, tide_error *error
 ) {
@@ -227,7 +227,7 @@ static tide_status mended_write(sqlite3 *connection, const tide_table *table, in
         if (code == SQLITE_OK) code = sqlite3_step(update);
         if (code != SQLITE_DONE) {
             status = tide_sqlite_error(connection, "repair a record", error);
-            // The index has the value that is to be restored.
+            // The index has the record's right value already, and so lacks the damaged row's entry.
             if (tide_indexes_lack_row(connection)) {
                 sqlite3_reset(update);
                 status = tide_indexes_rebuild(connection, table->name, table->index_name, error);

@@ -30,7 +30,7 @@ int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement) {
 tide_status tide_writer_error(tide_writer *writer, const char *doing, tide_error *error) {
     int code = writer->step_failure;
     writer->step_failure = SQLITE_OK;
-    // What was done since has taken the code from the connection.
+    // Later calls have replaced the connection's own error code.
     return code ? tide_sqlite_code_error(code, sqlite3_errstr(code), doing, error)
                 : tide_sqlite_error(writer->connection, doing, error);
 }
@@ -69,7 +69,7 @@ tide_status tide_writer_run_deletion(
         status = tide_indexes_rebuild(writer->connection, writer->table, NULL, error);
         return status ? status : tide_writer_run(writer, statement, doing, error);
     }
-    // SQLite may have removed the entry of the name before it missed that of a value, and does not bring it back by itself.
+    // SQLite may have removed the name's entry before it missed the entry of a value, and does not restore it by itself.
     if ((status = execute(writer, "SAVEPOINT tide_deletion", error))) return status;
     status = tide_writer_run(writer, statement, doing, error);
     if (status && tide_indexes_lack_row(writer->connection)) {
@@ -179,7 +179,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
             TIDE_BATCH_COLUMN_LIMIT);
     }
     if (fields_copy(writer, table)) return tide_out_of_memory(error);
-    // There may be an index that was not there before.
+    // The table may have a new index.
     writer->indexes_are_checked = false;
 
     tide_text sql = {0};
@@ -266,7 +266,7 @@ void tide_writer_destroy(tide_writer *writer) {
 
 // Loading
 
-/// The table as far as its indexes need it.
+/// The part of the table's description that its indexes need.
 static tide_table table_of(const tide_writer *writer) {
     return (tide_table){
         .name = writer->table, .index_name = writer->index_name, .indexes = writer->indexes, .index_count = writer->index_count};

@@ -15,7 +15,7 @@ static uint64_t key_prefix(const tide_batch *batch, const tide_row *row) {
     return prefix;
 }
 
-/// How two rows' names are ordered; 0 when they have the same.
+/// Compares two rows' names; 0 when they are the same.
 static int compare_keys(const tide_batch *batch, tide_ordered_row a, tide_ordered_row b) {
     if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
     const tide_row *x = &batch->rows[a.row], *y = &batch->rows[b.row];
@@ -66,7 +66,7 @@ static void sort_rows(tide_ordered_row *rows, uint32_t count, const tide_batch *
     }
 }
 
-// Rows that are there
+// Rows of existing records
 
 static const tide_row_columns columns_of_scan = {
     .key = tide_scan_key, .digest = tide_scan_digest, .first_field = tide_scan_first_field};
@@ -84,7 +84,7 @@ static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint3
         if (id < rows[i].rank) continue;
         if (id > rows[i].rank) break;
         bool is_equal = (uint64_t)sqlite3_column_int64(writer->scan, tide_scan_digest) == it->batch->rows[rows[i].row].digest;
-        // That two digests are equal says nothing of the values that are stored.
+        // Equal digests do not prove that the stored values are intact.
         if (is_equal && tide_row_is_intact(writer->scan, columns_of_scan, writer->seed, writer->digests, writer->field_count)) {
             it->counts->unchanged++;
         } else {
@@ -158,8 +158,8 @@ static tide_status rows_list(tide_writer *writer, const tide_batch *batch, uint3
 /// Row ids that lie closer than this on average are read in one sweep.
 enum { sweep_density = 4 };
 
-/// Compares rows whose records are there with these, and writes what differs. Both in the order of the table, so that each of its
-/// pages is read, and written, once. `different` has room for all of them.
+/// Compares rows with the existing records of their names, and writes the differences. Both happen in the order of the table, so that each
+/// page is read and written once. `different` has room for all rows.
 static tide_status found_write(tide_apply *it, tide_ordered_row *found, uint32_t count, tide_ordered_row *different) {
     if (count == 0) return TIDE_OK;
     sort_rows(found, count, it->batch, comes_before_by_id);
@@ -176,7 +176,7 @@ static tide_status found_write(tide_apply *it, tide_ordered_row *found, uint32_t
     return status;
 }
 
-/// Whether rows claim assets that their record must hold already: what one may claim depends on those before it.
+/// Whether rows claim assets that their record must hold already. What such a row may claim depends on the rows before it.
 static bool rows_claim(const tide_apply *it, const tide_ordered_row *rows, uint32_t count) {
     for (uint32_t i = 0; i < it->batch->column_count; i++) {
         for (uint32_t j = 0; j < count; j++) {
@@ -186,8 +186,8 @@ static bool rows_claim(const tide_apply *it, const tide_ordered_row *rows, uint3
     return false;
 }
 
-/// Makes the last of `count` rows of one name say what all of them say one after the other, so that a source that names a record
-/// twice changes nothing when it comes again. The others count as unchanged.
+/// Merges `count` rows of one name into the last of them, as if they were applied one after the other. So a source that names a record
+/// twice changes nothing when it is imported again. The other rows count as unchanged.
 static tide_status rows_fold(tide_apply *it, const tide_ordered_row *rows, uint32_t count) {
     uint32_t last = rows[count - 1].row;
     for (uint32_t i = count - 1; i-- > 0;) {
@@ -202,8 +202,8 @@ static tide_status rows_write(tide_apply *it, tide_ordered_row *rows, uint32_t c
     tide_ordered_row *room = rows + count;
     for (uint32_t i = 0; i < count; i++) rows[i].rank = key_prefix(it->batch, &it->batch->rows[rows[i].row]);
     sort_rows(rows, count, it->batch, comes_before_by_key);
-    // From the front of the room the rows that were found, from its end those that must wait for others of their name; new ones
-    // move to the front of the rows.
+    // `room` has the rows of existing records at its front, and at its end the rows that must wait for others of their name. Rows of
+    // new records move to the front of `rows`.
     uint32_t found = 0, fresh = 0, waiting = 0;
     tide_status status = TIDE_OK;
     for (uint32_t i = 0, end; i < count && !status; i = end) {

@@ -1,4 +1,4 @@
-/// The inside of a writer, for the core.
+/// The fields of a writer, for the core.
 
 #ifndef TIDE_WRITER_LAYOUT_H
 #define TIDE_WRITER_LAYOUT_H
@@ -67,13 +67,13 @@ struct tide_writer {
     tide_update_statement updates[tide_update_cache_size];
     uint64_t update_uses;
 
-    /// The code of the first parameter that could not be bound for the next step, and of the step that failed for it; else 0.
+    /// The code of the first parameter that could not be bound for the next step, and the code of the step that failed because of it; else 0.
     int bind_failure, step_failure;
 
     bool indexes_are_checked;
     tide_fingerprints *fingerprints;
 
-    /// Of the batch at hand: its column's index + 1 for each field, the cells to compare, the set of changed fields.
+    /// For the present batch: each field's column in it, as the index + 1, and the set of changed fields.
     uint32_t *column_of_field;
     uint8_t *changed_fields;
     /// Room for twice the batch's rows: all of them, and those that need a second look.
@@ -87,12 +87,12 @@ typedef struct tide_apply {
     tide_writer *writer;
     /// NULL where records are deleted.
     tide_batch *batch;
-    /// Where new records go, and from which to which names are looked for.
+    /// The zone of new records, the first and the last zone in which names are looked for, and the id for history.
     int64_t zone, first_zone, last_zone, transaction;
     tide_counters *counters;
     tide_counts *counts;
     tide_error *error;
-    /// Rows inserted by this batch so far begin here; all carry the change `insert_change`.
+    /// The id of the first row that this batch inserts. All rows that it inserts have the change `insert_change`.
     int64_t first_inserted;
     int64_t insert_change;
 } tide_apply;
@@ -111,10 +111,10 @@ int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement);
 tide_status tide_writer_error(tide_writer *writer, const char *doing, tide_error *error);
 /// Runs a statement that yields no row, and readies it for the next use.
 tide_status tide_writer_run(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
-/// Does the same with a statement that changes values of a row. If an index lacks the row's entry, the indexes of values are built again
-/// and the statement runs once more.
+/// As `tide_writer_run`, for a statement that changes values of a row. If an index lacks the row's entry, the indexes of values are built
+/// again and the statement runs once more.
 tide_status tide_writer_run_update(tide_writer *writer, sqlite3_stmt *statement, const char *doing, tide_error *error);
-/// Does the same with the deletion of a row. If the row is not damaged, an index is, and all indexes are built again.
+/// As `tide_writer_run_update`, for the deletion of a row. If the row is not damaged, the index is: then all indexes are built again.
 tide_status tide_writer_run_deletion(
     tide_writer *writer, sqlite3_stmt *statement, bool is_damaged, const char *doing, tide_error *error);
 
@@ -130,7 +130,7 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id);
 tide_status tide_row_mark_synced(tide_apply *it, uint32_t index, int64_t id);
 /// Deletes a record, if it is there.
 tide_status tide_row_delete(tide_apply *it, int64_t id);
-/// Notes a change of some rows in history.
+/// Adds a change of some rows to history.
 tide_status tide_change_note(
     tide_apply *it, int64_t change, int kind, int64_t first, int64_t last, const int64_t *previous,
     const tide_text *before);

@@ -60,7 +60,7 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
     case TIDE_KIND_CLAIM:
     case TIDE_KIND_BLOB: {
         if (type != (cell.kind == TIDE_KIND_BLOB ? SQLITE_BLOB : SQLITE_TEXT)) return false;
-        // The bytes first: asking for them as a blob leaves text as it lies, without a terminator.
+        // sqlite3_column_blob leaves text as it is; sqlite3_column_text could copy it to add a terminator.
         const void *bytes = sqlite3_column_blob(row, column);
         if ((uint32_t)sqlite3_column_bytes(row, column) != cell.length) return false;
         return cell.length == 0 || memcmp(bytes, batch->text + cell.offset, cell.length) == 0;
@@ -69,7 +69,7 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
     }
 }
 
-/// Whether a text is UTF-8. What was written always is; what is damaged need not be, and is to leave history readable.
+/// Whether a text is UTF-8. A text that was written always is. A damaged one may not be, and must not make history unreadable.
 static bool utf8_is_valid(const uint8_t *text, size_t length) {
     for (size_t i = 0; i < length;) {
         uint8_t lead = text[i++];
@@ -96,7 +96,7 @@ static void before_append(
     case SQLITE_FLOAT: {
         char number[TIDE_NUMBER_SIZE];
         double value = sqlite3_column_double(row, column);
-        // JSON has no infinity, which only damage brings here.
+        // JSON has no infinity. Only damage can bring one here.
         if (isfinite(value)) {
             tide_text_append(before, number, tide_number_print(value, 17, number));
         } else {
@@ -123,7 +123,7 @@ static void before_append(
     }
 }
 
-/// The UPDATE of just the changed fields, from the cache or prepared in the place of the one used longest ago.
+/// Finds the UPDATE of the changed fields in the cache, or prepares it in place of the one that was used longest ago.
 static tide_status update_find(tide_writer *writer, sqlite3_stmt **statement, tide_error *error) {
     size_t set_size = writer->field_count / 8 + 1;
     tide_update_statement *oldest = &writer->updates[0];
@@ -154,7 +154,7 @@ static tide_status update_find(tide_writer *writer, sqlite3_stmt **statement, ti
     return status;
 }
 
-/// Key, tag, base and zone belong to deletions, which bind them.
+/// Clears the parameters that only deletions bind: key, tag, base and zone.
 static void deletion_clear(tide_writer *writer) {
     for (int parameter = 9; parameter <= 12; parameter++) TIDE_BIND(writer, sqlite3_bind_null(writer->note_change, parameter));
 }
@@ -223,7 +223,7 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
     return TIDE_OK;
 }
 
-/// Merges the changed fields into what is pending already: -1 stands for all fields, NULL for none, a BLOB for a set.
+/// Merges the changed fields into the pending ones: -1 stands for all fields, NULL for none, a BLOB for a set.
 static void bind_pending(tide_writer *writer, sqlite3_stmt *update, sqlite3_stmt *stored, uint8_t *merged, size_t size) {
     if (sqlite3_column_type(stored, tide_load_pending) == SQLITE_INTEGER) {
         TIDE_BIND(writer, sqlite3_bind_int(update, tide_update_pending, -1));
@@ -244,7 +244,7 @@ static bool stored_is_intact(const tide_writer *writer) {
     return tide_row_is_intact(writer->load, columns_of_load, writer->seed, writer->digests, writer->field_count);
 }
 
-/// Begins the JSON object of the values before a change. Those of a damaged record are nothing to go back to.
+/// Begins the JSON object of the values before a change. The values of a damaged record get a mark: they must not be restored.
 static void before_begin(tide_text *before, bool is_damaged) {
     tide_text_clear(before);
     tide_text_append(before, "{", 1);
@@ -257,7 +257,7 @@ static tide_status damaged_reject(tide_apply *it, uint32_t row) {
         "the record's values in the store are damaged, and nothing is merged with them; repair it ('tidemark verify --repair'), or delete it");
 }
 
-/// Makes a damaged record what it was, in the fields of `changed_fields`: it is the same version, and history has nothing to tell.
+/// Restores the fields in `changed_fields` of a damaged record. The record keeps its version, and history gets no entry.
 static tide_status row_repair(tide_apply *it, uint32_t index, int64_t id, uint64_t digest) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load, *update = NULL;
@@ -324,7 +324,7 @@ tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     memset(writer->changed_fields, 0, writer->field_count / 8 + 1);
     bool is_changed = false, is_damaged = !stored_is_intact(writer);
     const tide_row *row = &it->batch->rows[index];
-    // The row says all that the damaged record was: its digest is the same.
+    // The row has all original values of the damaged record: its digest is the stored one.
     bool is_whole = is_damaged && (uint64_t)sqlite3_column_int64(stored, tide_load_digest) == row->digest;
     uint64_t digest = tide_key_digest(
         writer->seed, tide_batch_text(it->batch, row->key.offset), row->key.length, row->key_is_blob);
@@ -392,7 +392,7 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key)));
     TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag)));
     TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base)));
-    // The default zone goes without saying.
+    // NULL stands for the default zone.
     if (sqlite3_column_int64(stored, tide_load_zone) != 1) {
         TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone)));
     }

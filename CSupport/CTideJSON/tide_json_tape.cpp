@@ -17,24 +17,24 @@ struct tide_json_tape {
 
 namespace {
 
-/// simdjson chooses its code for the processor at its first use, and ends the process where it has no memory for that: so it does it as the
-/// program starts.
+/// At its first use, simdjson chooses its code for the processor, and ends the process if it has no memory for that. This is the first use, as
+/// the program starts.
 [[maybe_unused]] const bool is_ready = simdjson::validate_utf8("", 0);
 
 struct duplicate_name {
     std::string_view name;
 };
 
-/// More values than this have no place in `next`.
+/// The most nodes: `next` has 28 bits.
 constexpr uint32_t most_nodes = (1u << 28) - 1;
 
-/// How many values and names there are at the most, as the marks between them tell; of what is not sound, about so many.
+/// Counts the marks before values and names: a sound text has at most so many of them. For any other text it is an estimate.
 size_t marks(const char *bytes, size_t count) {
     size_t sum = 1;
     for (size_t i = 0; i < count; i++) {
         char c = bytes[i];
         if (c == '"') {
-            // To the end of the text: what stands in it is none.
+            // To the end of the string: characters in it are no marks.
             for (i++; i < count && bytes[i] != '"'; i++) i += bytes[i] == '\\';
             continue;
         }
@@ -65,7 +65,7 @@ void check_names(std::vector<std::string_view> &names, size_t first) {
     names.resize(first);
 }
 
-/// Depth is bounded by the parser's.
+/// Adds the nodes of an element. The recursion is bounded by the parser's depth.
 void add(const dom::element &element, std::vector<tide_json_node> &nodes, std::vector<std::string_view> &names) {
     size_t place = nodes.size();
     nodes.push_back({});
@@ -84,7 +84,7 @@ void add(const dom::element &element, std::vector<tide_json_node> &nodes, std::v
     case dom::element_type::STRING: put_text(nodes[place], element.get_string().value_unsafe()); return finish(TIDE_JSON_STRING);
     case dom::element_type::ARRAY: {
         uint32_t count = 0;
-        // The loop does not keep the temporary that a value is taken from.
+        // Named, because a range-based loop does not keep the temporary that it takes its range from.
         const dom::array array = element.get_array().value_unsafe();
         for (dom::element child : array) {
             add(child, nodes, names);
@@ -105,7 +105,7 @@ void add(const dom::element &element, std::vector<tide_json_node> &nodes, std::v
             add(member.value, nodes, names);
             count++;
         }
-        // Behind the children, so that names of theirs are not among these.
+        // Collected after the children, so that `names` has none of their names.
         size_t first = names.size();
         size_t child = place + 1;
         for (uint32_t i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ typedef struct unpacking {
 static tide_status refuse(unpacking *it, const char *path) {
     int number = archive_errno(it->archive);
     const char *reason = archive_error_string(it->archive);
-    // libarchive numbers faults of the data from 80 on; below are those of the system.
+    // libarchive reports errors of the system by their errno, and faults of the data by other numbers.
     if (number == EIO || number == ENOSPC) {
         errno = number;
         return tide_error_errno(it->error, "read", "the archive");
@@ -38,7 +38,7 @@ static tide_status refuse(unpacking *it, const char *path) {
         reason ? reason : "it ends too soon");
 }
 
-/// Opens the folder that a path's file lies in, made if need be; `*name` is the file's. -1 with `errno`.
+/// Opens the folder of a path's file, and makes it if needed; `*name` is the file's name. -1 with `errno`.
 static int parent_open(int folder, char *path, char **name) {
     int at = fcntl(folder, F_DUPFD_CLOEXEC, 0);
     char *part = path;
@@ -124,7 +124,7 @@ static tide_status entry_unpack(unpacking *it, struct archive_entry *entry, uint
     tide_status status = content_write(it, file, path);
     if (!status && archive_entry_mtime_is_set(entry)) {
         struct timespec time = {.tv_sec = archive_entry_mtime(entry)};
-        // A time that can't be set is that of the unpacking.
+        // If the time can't be set, the file keeps the time of the unpacking.
         (void)futimens(file, (struct timespec[]){time, time});
     }
     if (close(file) != 0 && !status) status = tide_error_errno(it->error, "write", "the unpacked files");
@@ -139,7 +139,7 @@ static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, t
     tide_status status = TIDE_OK;
     if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK
         || archive_read_open_fd(it.archive, descriptor, block_size) != ARCHIVE_OK) {
-        // libarchive gives no reason where it has no memory for its first filter.
+        // libarchive gives no reason if it has no memory for its first filter.
         bool has_reason = archive_errno(it.archive);
         status = has_reason ? refuse(&it, NULL) : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     }
@@ -162,7 +162,7 @@ static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, t
 }
 
 tide_status tide_archive_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
-    // libarchive reads names by way of the thread's locale, which is C in a program that sets none, and has ASCII alone.
+    // libarchive decodes names by the thread's locale. In a program that sets none, that is C, which has ASCII alone.
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!utf8) utf8 = newlocale(LC_CTYPE_MASK, "en_US.UTF-8", (locale_t)0);
     locale_t before = utf8 ? uselocale(utf8) : (locale_t)0;

@@ -105,7 +105,7 @@ static tide_status type_infer(
     return TIDE_OK;
 }
 
-/// The type of a field that holds `type` and may hold lists of it: its first value decides.
+/// The type of a field that has values or lists of `type`: its first value decides.
 static tide_type first_type(const tide_batch *batch, uint32_t column, tide_type type) {
     uint32_t rows = tide_batch_row_count(batch);
     for (uint32_t row = 0; row < rows; row++) {
@@ -130,7 +130,7 @@ static tide_status shape_add(tide_manifest *manifest, const char *name, size_t l
 }
 
 tide_status tide_batch_infer_types(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
-    // The batch began with the columns of the shape; what is added now stands elsewhere in the two.
+    // The batch's first columns are those of the shape. A column that is added to the shape now has another index there.
     uint32_t columns = tide_batch_column_count(batch), shared = manifest->shape_count;
     for (uint32_t column = 0; column < columns; column++) {
         size_t length;

@@ -14,8 +14,8 @@
 
 // Numbers in text
 
-/// The length of a mark that separates groups of three digits, or 0: a point, a space that may be unbreakable or narrow, an
-/// apostrophe.
+/// The length of a mark that separates groups of three digits: a point, a space (also a no-break or narrow one), an apostrophe. 0 for any
+/// other text.
 static size_t group_mark(const char *text, size_t length) {
     static const char *const marks[] = {".", " ", "'", "\u00a0", "\u202f", "\u2019"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
@@ -78,7 +78,7 @@ static tide_status text_to_number(
     }
     int shown = length < 60 ? (int)length : 60;
     if (tide_text_is_integer(text, length)) {
-        // Without leading zeros, what is cut off is beyond 64 bits by its length.
+        // An integer that does not fit into the copy is beyond 64 bits: it has no leading zeros.
         char copy[24];
         size_t kept = length < sizeof copy ? length : sizeof copy - 1;
         memcpy(copy, text, kept);
@@ -287,10 +287,10 @@ static tide_status add_converted(tide_batch *batch, const tide_text *text, tide_
     return TIDE_OK;
 }
 
-/// A reference, whose short name gets the type of what it refers to.
+/// Converts to a reference. A short name gets the type of the record that it refers to before it.
 static tide_status to_reference(tide_batch *batch, const tide_value_rules *rules, tide_cell *cell, tide_error *error) {
     if (cell->kind == TIDE_KIND_INTEGER) {
-        // As an id that is an integer: by its digits.
+        // An integer stands for the record that is named by its digits.
         tide_text digits = {0};
         tide_text_format(&digits, "%lld", (long long)cell->integer);
         tide_status status = digits.failed ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory")

@@ -17,10 +17,10 @@ size_t tide_number_localize(const char *text, size_t length, char out[tide_local
 /// Tells whether a text is an integer without leading zeros.
 bool tide_text_is_integer(const char *text, size_t length);
 
-/// Tells whether a text is `true` or `false`, in small letters, capitals, or with one capital; `*value` gets which.
+/// Tells whether a text is `true` or `false`, in small letters, in capitals, or with one capital; `*value` gets its value.
 bool tide_text_is_boolean(const char *text, size_t length, bool *value);
 
-/// Converts the cells of a column to values of its type; a row with one that can't be is rejected.
+/// Converts the cells of a column to values of its type. A row whose cell can't be converted is refused.
 tide_status tide_column_convert(
     tide_manifest *manifest, tide_batch *batch, uint32_t column, tide_value_rules *rules, tide_error *error);
 

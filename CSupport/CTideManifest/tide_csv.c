@@ -1,5 +1,5 @@
-// CSV as RFC 4180 has it, with any delimiter, and a byte order mark before it: rows of cells, separated by delimiters and line ends;
-// cells that begin with a quote end with one, and hold delimiters, line ends and doubled quotes.
+// CSV as RFC 4180 defines it, with any delimiter, and after a byte order mark: rows of cells, separated by delimiters and line ends. A
+// cell that begins with a quote ends with one, and may hold delimiters, line ends and doubled quotes.
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ typedef struct csv_cell {
     bool is_quoted, has_doubled_quotes;
 } csv_cell;
 
-/// One step: the next cell from `at`. TIDE_END when the text ends before it is certain where the cell does.
+/// Scans the next cell from `*at`. TIDE_END when more text is needed to find the cell's end.
 static tide_status cell_scan(
     char delimiter, const char *text, size_t length, bool is_last, size_t *at, csv_cell *cell, bool *ends_row, tide_error *error
 ) {
@@ -58,15 +58,15 @@ static tide_status cell_scan(
     return TIDE_OK;
 }
 
-/// Where the line that begins at 0 ends, its line end included.
+/// The length of the first line, its line end included.
 static size_t first_line(const char *text, size_t length) {
     const char *end = memchr(text, '\n', length);
     return end ? (size_t)(end - text) + 1 : length;
 }
 
 /// Finds the end of the row that begins at the source's next byte, reading on as needed. TIDE_REJECTED with the reason when it is no
-/// row; `*length` then covers the first line only, so that what a stray quote has swallowed is read again as rows of its own. When
-/// that line is not all in the buffer, `*goes_on` is set.
+/// row. Then `*length` covers the first line only, so that lines behind a stray quote are read again as rows. If the buffer does not have
+/// that whole line, `*goes_on` is set.
 static tide_status row_find(
     tide_manifest *manifest, size_t *length, size_t *cells, bool *goes_on, tide_error *reason, tide_error *error
 ) {
@@ -98,7 +98,7 @@ static tide_status row_find(
             *goes_on = !source->is_at_end && text[*length - 1] != '\n';
             return status;
         }
-        // Twice as much each time, because the cell at hand is scanned again.
+        // Twice as much each time, because the unfinished cell is scanned again.
         if ((status = tide_source_fill(source, 2 * available + 1, error))) return status;
     }
 }
@@ -223,8 +223,8 @@ tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
 
 // Rows
 
-/// Whether a text is one that a spreadsheet takes for a formula, behind one apostrophe or more. An export has put one of them before it, as
-/// other programs do.
+/// Whether a text is a spreadsheet's formula behind one or more apostrophes. An export writes one of them, as other programs do, so that
+/// no spreadsheet runs the formula.
 static bool is_formula_behind_apostrophe(const char *text, size_t length) {
     if (length < 2 || text[0] != '\'') return false;
     size_t i = 1;
@@ -235,7 +235,7 @@ static bool is_formula_behind_apostrophe(const char *text, size_t length) {
     return length - i >= 3 && text[i] == '\xef' && text[i + 1] == '\xbc' && memchr("\x9d\x8b\x8d\xa0", text[i + 2], 4);
 }
 
-/// The value of a cell: an unquoted empty one is no value. Doubled quotes are joined in a copy.
+/// Reads the value of a cell. An empty cell without quotes has no value. Doubled quotes become single ones, in a copy.
 static tide_status cell_value(tide_batch *batch, tide_span row, const csv_cell *cell, tide_cell *value) {
     uint32_t length = (uint32_t)(cell->end - cell->start);
     if (!cell->is_quoted && length == 0) {
@@ -270,7 +270,7 @@ static tide_status cell_take(
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "a cell holds the character NUL, which cannot be stored");
     }
     if (column->is_name) {
-        // Copied, because giving the name adds to the arena that it lies in.
+        // Copied, because naming the row adds to the arena that has the text.
         char name[256];
         size_t length = value.kind == TIDE_KIND_NULL ? 0 : value.length;
         if (length < sizeof name) memcpy(name, tide_batch_text(batch, value.offset), length);

@@ -16,7 +16,7 @@ enum { block_size = 64 << 10 };
 
 struct tide_input {
     int descriptor;
-    /// What was read before the input was made, and how much of it has been handed on.
+    /// The bytes that were read before the input was made, and how many of them were passed on.
     char *head;
     size_t head_length, head_at;
     struct archive *archive;
@@ -126,7 +126,7 @@ static tide_status archive_begin(tide_input *input, tide_error *error) {
         input->archive_is_at_end = true;
         return TIDE_OK;
     }
-    // What is too short for libarchive to tell would be read as it is.
+    // libarchive would read data that is too short to be recognised without decompressing it.
     if (archive_filter_code(input->archive, 0) == ARCHIVE_FILTER_NONE) return refuse_archive(input, error);
     return result == ARCHIVE_OK || result == ARCHIVE_WARN ? TIDE_OK : refuse_archive(input, error);
 }
@@ -160,7 +160,7 @@ static tide_status bytes_read(tide_input *input, char *buffer, size_t capacity, 
 // Converting
 
 static tide_status conversion_begin(tide_input *input, const char *encoding, tide_error *error) {
-    // People write these; iconv knows others.
+    // Names that people write, and the names that iconv knows.
     static const struct {
         const char *written, *known;
     } names[] = {{"latin-1", "ISO-8859-1"}, {"latin1", "ISO-8859-1"}, {"latin-9", "ISO-8859-15"}, {"utf8", "UTF-8"},
@@ -169,12 +169,12 @@ static tide_status conversion_begin(tide_input *input, const char *encoding, tid
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcasecmp(encoding, names[i].written) == 0) encoding = names[i].known;
     }
-    // Without a mark, Windows writes it so.
+    // Without a byte order mark, the order is that of Windows.
     if (strcasecmp(encoding, "UTF-16") == 0) encoding = "UTF-16LE";
     if (strcasecmp(encoding, "UTF-32") == 0) encoding = "UTF-32LE";
     if (strcasecmp(encoding, "UTF-8") == 0) return TIDE_OK;
     input->unit = strncasecmp(encoding, "UTF-16", 6) == 0 ? 2 : strncasecmp(encoding, "UTF-32", 6) == 0 ? 4 : 1;
-    // What glibc would take as a wish to leave out or replace characters is no name.
+    // A name with '/' is refused: glibc takes a suffix such as //IGNORE as a request to drop characters.
     errno = 0;
     if (!strchr(encoding, '/')) input->conversion = iconv_open("UTF-8", encoding);
     if (input->conversion != (iconv_t)-1) return TIDE_OK;
@@ -184,7 +184,7 @@ static tide_status conversion_begin(tide_input *input, const char *encoding, tid
         "the encoding '%.60s' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists", encoding);
 }
 
-/// Reads the first bytes, which may tell the encoding.
+/// Reads the first bytes, which may have a byte order mark, and begins the conversion.
 static tide_status probe(tide_input *input, tide_error *error) {
     while (input->text_length < 4 && !input->text_is_at_end) {
         size_t count;
@@ -201,21 +201,21 @@ static tide_status probe(tide_input *input, tide_error *error) {
     return input->encoding ? conversion_begin(input, input->encoding, error) : TIDE_OK;
 }
 
-/// Converts what there is; false when that is too little for a character.
+/// Converts the bytes that are there; false when they are too few for a character.
 static bool convert(tide_input *input, char *buffer, size_t capacity, size_t *count) {
     char *in = input->text + input->text_at, *out = buffer;
     size_t in_left = input->text_length - input->text_at, out_left = capacity;
     while (in_left > 0 && out_left > 8) {
         if (iconv(input->conversion, &in, &in_left, &out, &out_left) != (size_t)-1 || errno == E2BIG) break;
         if (errno == EINVAL && !input->text_is_at_end) break;
-        // No UTF-8 has this byte: the row is refused.
+        // UTF-8 never has this byte, so the row is refused later.
         *out++ = (char)0xff;
         out_left--;
         size_t skipped = in_left < input->unit ? in_left : input->unit;
         in += skipped;
         in_left -= skipped;
     }
-    // Some encodings keep the last character back until they know whether one follows that it becomes one with.
+    // Some encodings hold the last character back, because the next one may combine with it.
     if (in_left == 0 && input->text_is_at_end) iconv(input->conversion, NULL, NULL, &out, &out_left);
     input->text_at = input->text_length - in_left;
     *count = capacity - out_left;

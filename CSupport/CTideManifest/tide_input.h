@@ -1,8 +1,8 @@
 /// The text of a source that is compressed, or in another encoding than UTF-8: decompressed by libarchive, converted by iconv.
 ///
-/// Rules: compression is told by content (gzip, zstd), as is UTF-16 and UTF-32 with a byte order mark. A byte that the encoding does
-/// not have becomes 0xFF, so that the row with it is refused and not the whole source. Memory is bounded by a constant.
-/// What decompresses to over 1 GiB and over 200 times its size is refused.
+/// Rules: compression (gzip, zstd) is detected by the content, and so are UTF-16 and UTF-32 with a byte order mark. A byte that the
+/// encoding does not have becomes 0xFF, so that only the row with it is refused, and not the whole source. Memory is bounded by a
+/// constant. A source that decompresses to over 1 GiB and over 200 times its size is refused.
 /// Threads: one at a time.
 
 #ifndef TIDE_INPUT_H
@@ -28,8 +28,8 @@ tide_status tide_input_create(
     int descriptor, const char *head, size_t length, const char *encoding, tide_input **input, tide_error *error);
 void tide_input_destroy(tide_input *input);
 
-/// Reads up to `capacity` bytes of UTF-8, at least 64 of which there is room for; `*count` is 0 at the end. TIDE_REJECTED when the
-/// compressed data is damaged or expands too far.
+/// Reads up to `capacity` bytes of UTF-8; `capacity` is at least 64. `*count` is 0 at the end. TIDE_REJECTED when the compressed data is
+/// damaged or expands too far.
 tide_status tide_input_read(tide_input *input, char *buffer, size_t capacity, size_t *count, tide_error *error);
 
 #ifdef __cplusplus

@@ -20,9 +20,9 @@ using namespace simdjson;
 
 struct tide_json {
     ondemand::parser rows;
-    // For values inside a row, whose raw text has been put aside.
+    // For values inside a row that were kept as raw text.
     ondemand::parser values;
-    /// Where strings of these are unescaped. simdjson has such a memory of its own, and does not look whether it got it.
+    /// The memory in which strings of these values are unescaped. simdjson's own is not used: it does not check whether it got it.
     std::unique_ptr<uint8_t[]> unescaped;
     size_t unescaped_capacity = 0;
 };
@@ -34,8 +34,8 @@ bool tide_utf8_is_valid(const char *text, size_t length) { return simdjson::vali
 
 namespace {
 
-/// simdjson chooses its code for the processor at its first use, and ends the process where it has no memory for that: so it does it as the
-/// program starts.
+/// At its first use, simdjson chooses its code for the processor, and ends the process if it has no memory for that. This is the first use, as
+/// the program starts.
 [[maybe_unused]] const bool is_ready = simdjson::validate_utf8("", 0);
 
 constexpr size_t padding = SIMDJSON_PADDING;
@@ -74,7 +74,7 @@ tide_status refuse_number(std::string_view token, tide_error *error) {
         error, TIDE_REJECT_OUT_OF_RANGE, "the number %.*s is beyond what 64 bits hold", shown, token.data());
 }
 
-/// The text of a string in the arena: in place if it has no escape, else written behind what is there.
+/// Finds the text of a string in the arena: in place if it has no escape, else unescaped at the arena's end.
 tide_status string_span(
     const tide_json *json, tide_batch *batch, ondemand::raw_json_string raw, uint32_t *offset, uint32_t *length, tide_error *error
 ) {
@@ -153,7 +153,7 @@ tide_status value_cell(const tide_json *json, tide_batch *batch, ondemand::value
         return TIDE_OK;
     }
     case ondemand::json_type::null: {
-        // Anything that begins with 'n' has come here.
+        // simdjson takes anything that begins with 'n' for null.
         std::string_view token = trimmed(value.raw_json_token());
         if (token != "null") return refuse(N_ATOM_ERROR, error);
         if (error_code code = value.is_null().error()) return refuse(code, error);
@@ -185,7 +185,7 @@ struct row_reader {
     tide_batch *batch;
     uint32_t row;
     bool has_name;
-    // Where a refusal is: points into the arena, at `stored` or at static text.
+    // The field that a refusal names. It points into the arena, at `stored` or at static text.
     const char *field;
     size_t field_length;
     // A field's name within nested objects: `a.b` in the source, `a_b` in the store.
@@ -219,7 +219,7 @@ tide_status name_take(row_reader *reader, ondemand::value &value, tide_error *er
 
 /// Says why a field can have no column, and what helps.
 tide_status refuse_column(const char *name, size_t length, tide_error *error) {
-    // There are too many of them.
+    // The name is valid: the batch has refused the column, and has said why.
     if (tide_identifier_is_valid(name, length)) return TIDE_REJECTED;
     if (length == 0) {
         return tide_error_reject(error, TIDE_REJECT_BAD_IDENTIFIER, "a field has an empty name; give it one in the source");
@@ -238,7 +238,7 @@ int known_type(const row_reader *reader, const char *name, size_t length) {
     return -1;
 }
 
-/// Whether an object has latitude and longitude, and only numbers: then it is a location. It is at its beginning again afterwards.
+/// Whether an object is a location: it has latitude and longitude, and only numbers. Goes back to the object's beginning.
 error_code tell_location(ondemand::object &object, bool *is_location) {
     bool has_latitude = false, has_longitude = false, has_others = false;
     for (auto item : object) {
@@ -273,7 +273,7 @@ bool list_is_nested(std::string_view raw) {
 
 /// The JSON text of a value as a string, without white space.
 tide_status text_cell(tide_batch *batch, std::string_view raw, tide_cell *cell, tide_error *error) {
-    // The row has room for that: it is no longer than its text.
+    // The row has reserved room for it: the result is no longer than the row's text.
     char *room = tide_batch_text_reserve(batch, 0);
     size_t length = 0;
     if (error_code code = simdjson::minify(raw.data(), raw.size(), room, length)) return refuse(code, error);
@@ -411,7 +411,7 @@ tide_status object_take(row_reader *reader, tide_span source, tide_error *error)
     return TIDE_OK;
 }
 
-/// Opens a value that was put aside as text; its row was valid UTF-8.
+/// Opens a value that was kept as raw text; its row was valid UTF-8.
 tide_status value_open(
     tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
 ) {
@@ -424,7 +424,7 @@ tide_status value_open(
     return code ? refuse(code, error) : TIDE_OK;
 }
 
-/// Reads a string of a value that was put aside. The text holds until the next one is read.
+/// Reads a string of a value that was kept as raw text. The string holds until the next one is read.
 tide_status string_read(tide_json *json, ondemand::value &value, std::string_view *string, tide_error *error) {
     ondemand::raw_json_string raw;
     uint8_t *out = json->unescaped.get();
@@ -433,7 +433,7 @@ tide_status string_read(tide_json *json, ondemand::value &value, std::string_vie
     return TIDE_OK;
 }
 
-/// Refuses what follows a value.
+/// Refuses text that follows a value.
 tide_status value_close(ondemand::document &document, tide_error *error) {
     const char *rest;
     if (document.current_location().get(rest) != SUCCESS) return TIDE_OK;
@@ -453,7 +453,7 @@ tide_status refuse_element(const char *expected, tide_error *error) {
     return tide_error_reject(error, TIDE_REJECT_WRONG_TYPE, "the list has an element that is no %s", expected);
 }
 
-/// Shortest text that reads back as the same value.
+/// Appends a number with the fewest digits, at least 15, that read back as the same value.
 void append_real(tide_text *out, double value) {
     char text[TIDE_NUMBER_SIZE];
     size_t length = 0;

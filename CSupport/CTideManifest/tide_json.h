@@ -1,4 +1,4 @@
-/// JSON values to cells, over simdjson.
+/// Reads JSON values into cells, over simdjson.
 
 #ifndef TIDE_JSON_H
 #define TIDE_JSON_H
@@ -23,16 +23,16 @@ tide_status tide_json_read_row(
     tide_json *json, struct tide_manifest *manifest, tide_batch *batch, uint64_t line, tide_span source,
     tide_error *error);
 
-/// What kinds of values a list has.
+/// The kinds of values in a list.
 typedef struct tide_list_summary {
     bool has_integers, has_reals, has_strings, has_other;
     bool strings_are_times;
 } tide_list_summary;
 
-/// What decides values beside the type of their field.
+/// The rules by which values are read, beside the type of their field.
 typedef struct tide_value_rules {
     const struct tide_time_rules *times;
-    /// What names of records that a reference refers to begin with; NULL where names are whole.
+    /// The prefix of the names that a reference refers to: a type and a colon; NULL where names are taken as they are.
     const char *target;
     bool has_local_times;
     /// Numbers in text have a decimal comma.
@@ -41,7 +41,7 @@ typedef struct tide_value_rules {
     bool names_options;
 } tide_value_rules;
 
-/// `text` must have 64 readable bytes behind it; so for the next two. TIDE_REJECTED when it is no list of scalars.
+/// Summarises a list. `text` must have 64 readable bytes behind it, also for the next two. TIDE_REJECTED when it is no list of scalars.
 tide_status tide_json_summarize_list(
     tide_json *json, const char *text, size_t length, const struct tide_time_rules *times, tide_list_summary *summary,
     tide_error *error);

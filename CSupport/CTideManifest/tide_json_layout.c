@@ -6,7 +6,7 @@
 #include "tide_manifest_layout.h"
 
 enum {
-    /// Where an array of objects begins within a wrapper.
+    /// The last place in a wrapper at which an array of objects may begin.
     wrapper_limit = 1 << 20,
     depth_limit = 64,
 };
@@ -15,7 +15,7 @@ enum {
 typedef struct structure {
     size_t at;
     uint32_t depth;
-    /// Of each depth, whether the bracket is an array's.
+    /// A bit for each depth: whether its bracket is an array's.
     uint64_t arrays;
     bool in_string, after_backslash;
     /// The last character outside of strings that is no white space.
@@ -54,11 +54,11 @@ static void structure_step(structure *it, char c) {
 /// What the beginning of a source says of its layout.
 typedef struct survey {
     bool is_complete, spans_lines, is_broken, is_followed, has_rows;
-    /// Behind the '[' of the first array of objects that is a member of the object.
+    /// The place behind the '[' of the first array of objects that is a member of the object.
     size_t rows_at;
 } survey;
 
-/// The next character that is no white space from `*at` on; 0 at the end, or where the row's limit is passed.
+/// Finds the next character that is no white space from `*at` on; 0 at the source's end, or behind the row's limit.
 static tide_status next_character(tide_manifest *manifest, size_t *at, char *c, tide_error *error) {
     tide_source *source = &manifest->source;
     for (;; ++*at) {
@@ -74,7 +74,7 @@ static tide_status next_character(tide_manifest *manifest, size_t *at, char *c, 
     }
 }
 
-/// Whether a line may end within an object here, and the next begin with `next`: else the line is a broken row.
+/// Whether a line may end here within an object, if the next one begins with `next`. Otherwise the line is a broken row.
 static bool may_break(const structure *it, char next) {
     if (it->in_string) return false;
     bool begins = it->last == '{' || it->last == '[' || it->last == ',';

@@ -88,7 +88,7 @@ tide_status tide_json_line_read(tide_manifest *manifest, tide_batch *batch, tide
 
 // JSON array
 
-/// Consumes white space, counting lines; the next byte, or 0 at the end.
+/// Consumes white space, and counts its lines. `*byte` is the next byte, or 0 at the end.
 static tide_status array_next_byte(tide_manifest *manifest, char *byte, tide_error *error) {
     tide_source *source = &manifest->source;
     for (;;) {
@@ -132,14 +132,14 @@ static tide_status array_refuse(
     return status ? tide_out_of_memory(error) : TIDE_OK;
 }
 
-/// Where an element ends: follows strings and brackets, no more; what is inside is checked when it is parsed.
+/// Looks for the end of an element. It follows strings and brackets only; parsing checks the rest.
 typedef struct element_scan {
     size_t at;
     uint64_t depth;
     bool in_string, after_backslash;
 } element_scan;
 
-/// True when the end was found: `at` is behind the element. Outside of brackets an element also ends before ',' and ']'.
+/// Goes on with the scan. True when the end was found: then `at` is behind the element. Outside of brackets, ',' and ']' also end it.
 static bool element_scan_on(element_scan *it, const char *text, size_t length) {
     for (; it->at < length; it->at++) {
         char c = text[it->at];
@@ -218,7 +218,7 @@ static tide_status element_read(tide_manifest *manifest, tide_batch *batch, tide
     return status;
 }
 
-/// Refuses what stands up to the end of a line where an object should begin.
+/// Refuses the rest of a line where an object should begin.
 static tide_status line_refuse(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
     const char *text = tide_source_bytes(&manifest->source);
     const char *end = memchr(text, '\n', tide_source_length(&manifest->source));

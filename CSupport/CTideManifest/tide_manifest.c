@@ -14,8 +14,8 @@ enum {
 // Shared by the formats
 
 tide_status tide_row_take(tide_batch *batch, const char *text, size_t length, tide_span *source, tide_error *error) {
-    // Unescaped strings add up to less than the row itself; the name and a message come on top. What is reserved here must not move
-    // while the row is parsed in place.
+    // Unescaped strings add up to less than the row itself; the name and a message come on top. The arena must not move while the row is
+    // parsed in place.
     char *room = tide_batch_text_reserve(batch, 2 * length + 4096);
     if (!room) return tide_out_of_memory(error);
     memcpy(room, text, length);

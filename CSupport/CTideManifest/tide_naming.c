@@ -1,4 +1,4 @@
-// Which columns could name the rows of a batch.
+// Tells whether a column could name the rows of a batch.
 
 #include <stdlib.h>
 #include <string.h>

@@ -112,7 +112,7 @@ static tide_status row_fill(
     const char *name = file_name(path);
     const char *dot = strrchr(name, '.');
     size_t stem = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    // A picture that was made of the file is upright.
+    // A converted picture is upright.
     bool is_turned = photo->exif.orientation >= 5 && photo->exif.orientation <= 8 && !photo->blob.is_converted;
     const tide_image *image = &photo->blob.image;
     tide_status status = set_text(batch, columns[column_caption], name, stem);
@@ -130,11 +130,11 @@ static tide_status row_fill(
         status = length ? set_text(batch, columns[column_preview], photo->preview.id, length)
                         : tide_batch_row_set(batch, columns[column_preview], (tide_cell){.kind = TIDE_KIND_NULL});
     }
-    // The file names the record, however it is scaled.
+    // The record is named by the file's own content, however the picture is scaled.
     return status ? status : name_row(batch, row, type_name, path, photo->blob.source_id);
 }
 
-/// Whether a file is none of a folder's photos: neither its content nor its name says that it is one.
+/// Whether a file is no photo, by its content and by its name.
 static bool is_beside_the_point(const photo *photo, const char *name) {
     if (!photo->status || tide_media_claimed(name, strlen(name))) return false;
     switch (photo->error.reject) {

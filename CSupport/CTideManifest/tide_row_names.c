@@ -1,4 +1,4 @@
-// The names of records, and what is wrong with those of fields and types.
+// Makes the names of records, and says what is wrong with names of fields and types.
 
 #include "tide_manifest.h"
 

@@ -1,4 +1,4 @@
-/// A file descriptor read through a buffer that can look ahead as far as one row, and that digests what was consumed.
+/// Reads a file descriptor through a buffer, which can look ahead as far as one row, and digests the bytes that were consumed.
 
 #ifndef TIDE_SOURCE_H
 #define TIDE_SOURCE_H
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct tide_source {
     int descriptor;
-    /// What decompresses and converts; NULL where the bytes of the descriptor are the text. Owned.
+    /// The input that decompresses and converts; NULL where the bytes of the descriptor are the text. Owned.
     tide_input *input;
     char *buffer;
     size_t capacity;
@@ -28,13 +28,13 @@ typedef struct tide_source {
     XXH3_state_t *digest;
 } tide_source;
 
-/// Reads the beginning, to tell what has to be decompressed or converted from `encoding` (NULL: none is given).
+/// Reads the beginning, to find out whether the source has to be decompressed, or converted from `encoding` (NULL: none is given).
 tide_status tide_source_open(tide_source *source, int descriptor, const char *encoding, tide_error *error);
 void tide_source_close(tide_source *source);
 
 /// Reads on until at least `wanted` bytes are unconsumed, or the end is reached. Moves the buffer.
 tide_status tide_source_fill(tide_source *source, size_t wanted, tide_error *error);
-/// Like `fill`, for at least one byte more than there is, in steps that suit the device.
+/// As `tide_source_fill`, for at least one byte more than there is, in steps that suit the device.
 tide_status tide_source_more(tide_source *source, tide_error *error);
 void tide_source_consume(tide_source *source, size_t length);
 

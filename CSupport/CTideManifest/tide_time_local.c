@@ -1,4 +1,4 @@
-// Times as people and databases write them, and the zone that decides where they say no offset.
+// Reads times as people and databases write them. A time without an offset is read in the rules' zone.
 
 #include <strings.h>
 
@@ -36,7 +36,7 @@ static bool take_date(scan *it, tide_date_order order, int *year, int *month, in
     if (first_digits == 4 && third_digits >= 1 && third_digits <= 2) {
         *year = first, *month = second, *day = third;
     } else if (first_digits <= 2 && third_digits == 4) {
-        // With points the day is first everywhere; else countries differ.
+        // Where points separate, the day comes first everywhere. With other separators, countries differ.
         bool month_first = separator != '.' && order == TIDE_DATE_ORDER_MONTH_FIRST;
         if (separator != '.' && order == TIDE_DATE_ORDER_NONE) return false;
         *year = third, *month = month_first ? first : second, *day = month_first ? second : first;
@@ -93,7 +93,7 @@ static bool take_offset(scan *it, int64_t *offset, bool *is_local) {
 /// The offset of a zone at a local time, in seconds.
 static int64_t zone_offset(const tide_time_rules *rules, int64_t local) {
     if (rules->offset_count == 0) return 0;
-    // The first offset that holds beyond the local time; of two at a change, the one before it.
+    // Finds the first offset that still holds at the local time. Where clocks change, this is the offset before the change.
     uint32_t low = 0, high = rules->offset_count - 1;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;

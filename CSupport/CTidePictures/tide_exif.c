@@ -8,12 +8,12 @@
 
 enum {
     prefix_size = 6,
-    // What libexif reads of a block: offsets of 16 bits, less the prefix.
+    // The bytes of a block that libexif reads: offsets have 16 bits, and count the prefix.
     block_limit = 0xfffe - prefix_size,
     entry_size = 12,
-    // The longest value wanted is a date; anything much longer is none.
+    // The longest wanted value is a date. Anything much longer is none of the wanted values.
     component_limit = 64,
-    // Neither EXIF nor libexif has such a tag, and libexif passes over what it does not know.
+    // Neither EXIF nor libexif has such a tag, and libexif skips tags that it does not know.
     hidden_tag = 0xffff,
 };
 
@@ -52,8 +52,8 @@ static bool tag_is_wanted(uint32_t tag) {
 static uint32_t block_short(const tiff_block *it, uint32_t offset) { return exif_get_short(it->bytes + offset, it->order); }
 static uint32_t block_long(const tiff_block *it, uint32_t offset) { return exif_get_long(it->bytes + offset, it->order); }
 
-/// Hides the entries of the directory at `offset`, all but those wanted and, where a place to put it is given, the first pointer
-/// to a sub-directory. Returns where the entries end, or 0 when there is no directory.
+/// Hides the entries of the directory at `offset`, except the wanted ones. The first pointers to sub-directories stay too, if `exif` and
+/// `gps` are given, which get their places. Returns the end of the entries, or 0 when there is no directory.
 static uint32_t directory_trim(tiff_block *within, uint32_t offset, uint32_t *exif, uint32_t *gps) {
     if (offset > within->length - 2) return 0;
     uint32_t count = block_short(within, offset), room = (within->length - offset - 2) / entry_size;
@@ -75,7 +75,7 @@ static uint32_t directory_trim(tiff_block *within, uint32_t offset, uint32_t *ex
     return at;
 }
 
-/// Leaves only what is wanted for libexif to see; false when nothing can be.
+/// Hides all entries from libexif but the wanted ones; false when the block has no directory.
 ///
 /// libexif follows each pointer to a sub-directory as long as that one stays empty, so a hostile block of pointers to directories
 /// of unknown tags costs the product of their lengths: minutes for 64 KiB. It would read maker notes, too.
@@ -92,7 +92,7 @@ static bool block_trim(tiff_block *within) {
 
 // Memory
 
-/// libexif leaves out what it has no memory for, and does not say so.
+/// Whether libexif ran out of memory: it then leaves entries out without an error.
 static _Thread_local bool memory_ran_out;
 
 static void *memory_get(ExifLong size) {
@@ -132,7 +132,7 @@ static tide_status block_load(const uint8_t *bytes, size_t length, ExifData **da
         .order = intel ? EXIF_BYTE_ORDER_INTEL : EXIF_BYTE_ORDER_MOTOROLA,
     };
     bool readable = block_trim(&trimmed);
-    // Where directories overlap, hiding an entry of one may lay bare one of another; only a block that needs no change is safe.
+    // Where directories overlap, hiding an entry of one may uncover an entry of another. So only a block that needs no second change is safe.
     if (readable && trimmed.changed) {
         trimmed.changed = false;
         readable = block_trim(&trimmed) && !trimmed.changed;
@@ -164,7 +164,7 @@ static ExifEntry *entry_get(ExifData *data, ExifIfd directory, ExifTag tag) {
     return entry && entry->data ? entry : NULL;
 }
 
-/// Whether what follows the first `used` bytes is only padding.
+/// Whether only padding follows the first `used` bytes.
 static bool entry_ends(const ExifEntry *entry, unsigned int used) {
     for (unsigned int i = used; i < entry->size && entry->data[i]; i++) {
         if (entry->data[i] != ' ') return false;
@@ -197,7 +197,7 @@ static bool seconds_read(const ExifEntry *entry, int64_t *seconds) {
     return true;
 }
 
-/// Digits after the decimal point, of which six count; anything else is 0.
+/// Reads the digits after the decimal point as microseconds; only six count. 0 for any other text.
 static int64_t fraction_read(const ExifEntry *entry) {
     if (!entry) return 0;
     unsigned int used = 0;
@@ -230,7 +230,7 @@ static bool time_read(ExifData *data, tide_exif *exif) {
         const time_tags *tags = &choices[i];
         int64_t seconds;
         if (!seconds_read(entry_get(data, tags->directory, tags->time), &seconds)) continue;
-        // Fraction and offset lie with EXIF's own tags even where the time lies with TIFF's.
+        // Fraction and offset are among EXIF's own tags, even if the time is among TIFF's.
         int32_t offset;
         bool has_offset = offset_read(entry_get(data, EXIF_IFD_EXIF, tags->offset), &offset);
         seconds -= offset;
@@ -257,7 +257,7 @@ static bool degrees_read(ExifData *data, ExifTag tag, ExifTag side_tag, const ch
         ExifRational part = exif_get_rational(entry->data + i * 8, exif_data_get_byte_order(data));
         if (part.denominator == 0) return false;
         double value = (double)part.numerator / part.denominator;
-        // Rounding makes 60 of what is a little less.
+        // Rounding may make 60 of a value that is a little less.
         if (i > 0 && value > 60) return false;
         sum += value * unit;
     }

@@ -13,7 +13,7 @@ enum {
     entry_size = 12,
 };
 
-/// A TIFF block in big-endian order. Values of more than 4 bytes lie behind the directories.
+/// Writes a TIFF block in big-endian order. Values of more than 4 bytes are written behind the directories.
 typedef struct writer {
     uint8_t *block;
     size_t entry, values;
@@ -32,7 +32,7 @@ static void put_long(uint8_t *at, uint32_t value) {
 static void directory_begin(writer *to, size_t at, uint32_t count) {
     put_short(to->block + at, count);
     to->entry = at + 2;
-    // No directory follows.
+    // The place of the next directory: there is none.
     put_long(to->block + at + 2 + count * entry_size, 0);
 }
 

@@ -1,4 +1,4 @@
-/// What reading and writing JPEGs share: the errors of libjpeg, which come by longjmp.
+/// The declarations that reading and writing JPEGs share. libjpeg reports errors by longjmp.
 
 #ifndef TIDE_JPEG_H
 #define TIDE_JPEG_H
@@ -11,16 +11,16 @@
 
 #include "tide_picture_layout.h"
 
-/// Where an error of libjpeg ends up; set as the `err` of its struct.
+/// Receives the errors of libjpeg; it is the `err` of libjpeg's struct.
 typedef struct tide_jpeg_failure {
     struct jpeg_error_mgr base;
     jmp_buf escape;
     tide_picture_job *job;
 } tide_jpeg_failure;
 
-/// Prepares it, and returns what is to be the `err`.
+/// Prepares a failure, and returns the pointer to set as the `err` of libjpeg's struct.
 struct jpeg_error_mgr *tide_jpeg_failure_begin(tide_jpeg_failure *failure, tide_picture_job *job);
-/// Leaves the call of libjpeg; the job's error is set.
+/// Leaves the call of libjpeg. The caller has set the job's error.
 _Noreturn void tide_jpeg_leave(j_common_ptr info);
 /// Lets libjpeg write to growing bytes, whose buffer belongs to libjpeg's struct.
 void tide_jpeg_write_to(j_compress_ptr info, tide_growing *file);

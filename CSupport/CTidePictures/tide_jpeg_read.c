@@ -4,13 +4,13 @@
 #include "tide_jpeg.h"
 
 enum {
-    /// Scans that a picture may have; libjpeg writes 10, and no encoder more than some 20.
+    /// The most scans of a picture. libjpeg writes 10, and no encoder more than some 20.
     scan_limit = 64,
     profile_header = 14,
     profile_part_limit = 255,
 };
 
-/// Pixels times scans.
+/// The most pixels, counted in each scan, that are decoded.
 static const uint64_t work_limit = 12ull * TIDE_PICTURE_PIXEL_LIMIT;
 
 typedef struct reader {
@@ -57,7 +57,7 @@ static void source_skip(j_decompress_ptr info, long count) {
 
 static void source_end(j_decompress_ptr info) { (void)info; }
 
-/// Called for each row of blocks, in each scan.
+/// Checks limits and cancellation. libjpeg calls it for each row of blocks, in each scan.
 static void progress_check(j_common_ptr common) {
     tide_picture_job *job = job_of(common);
     if (common->is_decompressor) {
@@ -141,7 +141,7 @@ static tide_status profile_read(tide_picture_job *job, bool is_grey) {
 
 /// Whether the first quantisation table is as coarse as the one of the quality asked for, or coarser.
 static bool is_coarse(reader *it, const tide_picture_job *job) {
-    // The file says the number; libjpeg checks it when the decoding starts.
+    // The number comes from the file, and libjpeg checks it only when the decoding starts.
     int number = it->info.comp_info[0].quant_tbl_no;
     const JQUANT_TBL *own = number >= 0 && number < NUM_QUANT_TBLS ? it->info.quant_tbl_ptrs[number] : NULL;
     if (!own) return false;
@@ -164,13 +164,13 @@ static uint64_t coefficients_size(const struct jpeg_decompress_struct *info) {
     uint64_t sum = 0;
     for (int i = 0; i < info->num_components; i++) {
         const jpeg_component_info *component = &info->comp_info[i];
-        // Rounded up to whole units of the scan.
+        // libjpeg rounds the blocks up to whole units of the scan.
         sum += ((uint64_t)component->width_in_blocks + 4) * (component->height_in_blocks + 4) * sizeof(JBLOCK);
     }
     return sum;
 }
 
-/// Turns four inks into colours, as those do who have no profile of the inks. Those that Adobe writes are inverted.
+/// Turns CMYK into RGB by the simple formula, without a profile of the inks. Adobe writes CMYK inverted.
 static void row_from_inks(uint8_t *row, uint32_t width, bool is_inverted) {
     for (uint8_t *at = row; at < row + (size_t)width * 4; at += 4) {
         uint32_t black = is_inverted ? at[3] : 255u - at[3];
@@ -195,7 +195,7 @@ static tide_status pixels_read(reader *it, tide_picture_job *job) {
     status = profile_read(job, is_grey);
     if (status) return status;
 
-    // It reduces fast, though not in linear light; the filter does the last step, of a half or more.
+    // libjpeg reduces fast, but not in linear light. So it reduces to twice the final size at least, and the filter does the rest.
     info->scale_denom = 8;
     for (info->scale_num = 1; info->scale_num < 8; info->scale_num *= 2) {
         if (info->image_width * info->scale_num / 8 >= 2 * job->out_width && info->image_height * info->scale_num / 8 >= 2 * job->out_height) {
@@ -250,7 +250,7 @@ static tide_status read_with(
     if (!it) return tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
     it->info.err = tide_jpeg_failure_begin(&it->failure, job);
     tide_status status = body(it, job, file);
-    // Ending what was never begun does nothing.
+    // Destroying a struct that was never created does nothing.
     jpeg_destroy_compress(&it->copy);
     jpeg_destroy_decompress(&it->info);
     free(it);

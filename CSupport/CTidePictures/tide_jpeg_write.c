@@ -40,14 +40,14 @@ static _Noreturn void error_exit(j_common_ptr info) {
     tide_jpeg_leave(info);
 }
 
-/// Whether a picture of one scan is being read, in which a decoder would go on at the next restart marker and leave what is missing grey.
+/// Whether the pixels of a JPEG of one scan are being read. There libjpeg would go on at the next restart marker, and leave lost pixels grey.
 static bool is_within_scan(j_common_ptr info) {
     if (!info->is_decompressor) return false;
     j_decompress_ptr reading = (j_decompress_ptr)info;
     return reading->output_height > 0 && reading->output_scanline < reading->output_height && !jpeg_has_multiple_scans(reading);
 }
 
-/// Warnings tell of damage that libjpeg would make grey of; those below tell of sloppy writers.
+/// Makes errors of libjpeg's warnings: it would show damaged parts grey. The warnings below only mean that the writer was careless.
 static void emit_message(j_common_ptr info, int level) {
     if (level >= 0) return;
     switch (info->err->msg_code) {
@@ -110,7 +110,7 @@ void tide_jpeg_write_to(j_compress_ptr info, tide_growing *file) {
 }
 
 void tide_jpeg_set_form(j_compress_ptr info) {
-    // In one scan: several would save some 2% of the bytes, and take a tenth longer to write and twice as long to read.
+    // One scan: several would save some 2% of the bytes, and take a tenth longer to write and twice as long to read.
     info->optimize_coding = TRUE;
 }
 
@@ -140,7 +140,7 @@ static tide_status canvas_write(writer *it, tide_picture_job *job, const tide_ca
     info->in_color_space = is_grey ? JCS_GRAYSCALE : JCS_EXT_RGBX;
     jpeg_set_defaults(info);
     jpeg_set_quality(info, (int)job->options->quality, TRUE);
-    // Colours at half the resolution are not seen in photos; who asks for more quality than usual may have drawings.
+    // In photos, nobody sees that colours have half the resolution. A higher quality than usual may be asked for drawings, where it shows.
     if (!is_grey && job->options->quality >= 90) info->comp_info[0].h_samp_factor = info->comp_info[0].v_samp_factor = 1;
     tide_jpeg_set_form(info);
     jpeg_start_compress(info, TRUE);

@@ -118,7 +118,7 @@ tide_status tide_picture_job_begin(
     size_t size = tide_pixels_size(pixels);
     uint64_t canvas_size = (uint64_t)job->out_width * job->out_height * size;
     uint64_t rows_size = (uint64_t)width * row_count * size;
-    // An encoder holds the coefficients, of two bytes each, and what it has compressed, in a buffer that doubles as it grows.
+    // An encoder holds the coefficients, of two bytes each, and its output, in a buffer that doubles as it grows.
     uint64_t encoder_size = (uint64_t)job->out_width * job->out_height * (job->options->quality < 90 ? 4 : 8);
     if (tide_pixels_are_transparent(pixels) && encoder_size < 2 * canvas_size) encoder_size = 2 * canvas_size;
     uint64_t sum = decoder_size + rows_size + canvas_size + encoder_size + tide_scaler_size(width, height, job->out_width, job->out_height);
@@ -155,7 +155,7 @@ tide_status tide_picture_job_take_profile(tide_picture_job *job, const uint8_t *
 
 // Making
 
-/// Makes a canvas whose alpha says nothing one without alpha.
+/// Removes the alpha of a canvas whose pixels are all opaque.
 static void canvas_drop_opaque_alpha(tide_canvas *canvas) {
     if (!tide_pixels_are_transparent(canvas->pixels)) return;
     size_t size = tide_pixels_size(canvas->pixels), count = (size_t)canvas->width * canvas->height;
@@ -190,7 +190,7 @@ static tide_status image_encode(tide_picture_job *job, tide_growing *file, tide_
     }
     tide_status status = canvas_encode(job, &job->canvas, true, file, media);
     if (status || !job->fits || job->image.media != TIDE_MEDIA_PNG) return status;
-    // A drawing is often smaller as the PNG that it is.
+    // A drawing is often smaller as a PNG.
     tide_growing copy = {0};
     status = tide_png_copy(job, file->length, &copy, &is_longer);
     if (!status && !is_longer) {
@@ -223,7 +223,7 @@ static tide_status thumbnail_encode(tide_picture_job *job, tide_canvas *small, t
 }
 
 static tide_picture_file file_take(tide_growing *growing, uint32_t width, uint32_t height, tide_media media) {
-    // What was too much is given back; a picture stays in memory until it is stored.
+    // Gives back unused memory, because a picture stays in memory until it is stored.
     uint8_t *bytes = realloc(growing->bytes, growing->length);
     tide_picture_file file = {bytes ? bytes : growing->bytes, growing->length, width, height, media};
     *growing = (tide_growing){0};
@@ -337,7 +337,7 @@ tide_status tide_picture_convert(
     tide_picture picture;
     tide_error detail = {0};
     tide_status status = tide_picture_create(bytes, context, &picture, &detail);
-    // What stays as it is needs no thumbnail: it is stored as pictures of other formats are.
+    // Such a file is stored as it is, without a thumbnail, like pictures of other formats.
     bool is_kept = ((const tide_picture_options *)context)->thumbnail_only
         && (detail.reject == TIDE_REJECT_PICTURE_TOO_LARGE || detail.reject == TIDE_REJECT_PICTURE_UNSUPPORTED);
     if (status == TIDE_REJECTED && is_kept) return TIDE_OK;

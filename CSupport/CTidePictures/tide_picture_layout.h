@@ -1,24 +1,24 @@
-/// The inside of making pictures: what its parts share.
+/// The declarations that the parts of making pictures share.
 
 #ifndef TIDE_PICTURE_LAYOUT_H
 #define TIDE_PICTURE_LAYOUT_H
 
 #include "tide_picture.h"
 
-/// Edges of a JPEG end here, and so do those of what is read.
+/// Limits. An edge of a JPEG, and of any picture that is read, has at most `tide_edge_limit` pixels.
 enum {
     tide_edge_limit = 65500,
-    /// Bytes of an ICC profile that is kept.
+    /// The most bytes of an ICC profile.
     tide_profile_limit = 4 << 20,
 };
 
-/// How the bytes of a row of pixels lie; the value is the bytes of a pixel.
+/// The layout of pixels in a row. The value is the number of bytes of a pixel.
 typedef enum tide_pixels {
     TIDE_PIXELS_GREY = 1,
     TIDE_PIXELS_GREY_ALPHA = 2,
     /// Three colours and a byte without meaning.
     TIDE_PIXELS_RGBX = 4,
-    /// Three colours and alpha; the value has a bit more, which `tide_pixels_size` removes.
+    /// Three colours and alpha. The value has one more bit, which `tide_pixels_size` removes.
     TIDE_PIXELS_RGBA = 4 | 8,
 } tide_pixels;
 
@@ -34,16 +34,16 @@ typedef struct tide_canvas {
     tide_pixels pixels;
 } tide_canvas;
 
-/// Bytes that grow.
+/// A growing buffer.
 typedef struct tide_growing {
     uint8_t *bytes;
     size_t length, capacity;
 } tide_growing;
 
-/// Adds bytes; false when memory runs out, and then they are as before.
+/// Adds bytes. False when memory runs out; then the buffer is as before.
 bool tide_growing_add(tide_growing *into, const void *bytes, size_t length);
 
-/// Reads a picture's bytes in their order, and from any place.
+/// Reads a picture's bytes, in their order or from any place.
 typedef struct tide_picture_input {
     tide_bytes bytes;
     /// Where the next bytes are read.
@@ -52,7 +52,7 @@ typedef struct tide_picture_input {
     size_t window_size;
 } tide_picture_input;
 
-/// Up to `window_size` bytes from the offset on, which moves behind them: `*bytes` is good until the next call. 0 at the end; false when
+/// Reads the next bytes, and moves the offset behind them. `*bytes` is valid until the next call. `*length` is 0 at the end; false when
 /// reading fails.
 bool tide_picture_input_next(tide_picture_input *input, const uint8_t **bytes, size_t *length);
 /// Reads exactly `length` bytes at `offset`, and leaves the input's own offset alone; false when there are fewer.
@@ -60,7 +60,7 @@ bool tide_picture_input_read(const tide_picture_input *input, uint64_t offset, v
 
 // Scaling
 
-/// Filters rows on their way into a canvas.
+/// Scales rows and writes them into a canvas.
 typedef struct tide_scaler tide_scaler;
 
 /// The memory that a scaler takes.
@@ -81,51 +81,50 @@ typedef struct tide_picture_job {
     tide_picture_input input;
     tide_image image;
     tide_exif exif;
-    /// The source's size, and what it becomes before it is turned.
+    /// The source's size, and the size to which it is scaled, both before it is turned.
     uint32_t width, height, out_width, out_height;
-    /// The EXIF data of what is made.
+    /// The EXIF data of the result.
     uint8_t exif_block[TIDE_EXIF_WRITE_SIZE];
     size_t exif_length;
     uint8_t *profile;
     size_t profile_length;
     tide_canvas canvas;
     tide_scaler *scaler;
-    /// A row of the source, or all of them where they come interlaced.
+    /// A row of the source, or all rows if they are interlaced.
     uint8_t *rows;
-    /// The size is that of the source, which is upright.
+    /// Whether the source is upright and keeps its size.
     bool fits;
-    /// A JPEG that fits and whose quality is not above the one asked for.
+    /// Whether the source is a JPEG that fits and whose quality is not above the one asked for.
     bool is_coarse;
-    /// Set by what fails, together with the status in it.
+    /// The error of the step that has failed, with its status.
     tide_error error;
 } tide_picture_job;
 
 bool tide_picture_job_is_stopped(const tide_picture_job *job);
-/// Fills the error: what was done is cancelled.
+/// Fills the error: the work was cancelled.
 tide_status tide_picture_job_stop(tide_picture_job *job);
 
-/// The size that the longest edge allows; sizes of 0 stay.
+/// Reduces a size so that its longest edge has at most `max_pixel_size` pixels; 0 leaves it as it is.
 void tide_picture_fit(uint32_t max_pixel_size, uint32_t *width, uint32_t *height);
 
 /// Checks that a picture of this size may be decoded.
 tide_status tide_picture_job_admit(tide_picture_job *job, uint32_t width, uint32_t height);
-/// Makes canvas, scaler and `rows` for rows of this size and kind; `row_count` is how many of
-/// them are held at once, `decoder_size` the memory that the decoder takes besides. TIDE_REJECTED where
-/// all of it is past the limit.
+/// Makes canvas, scaler and `rows` for rows of this size and kind. `row_count` is the number of rows that are held at once, `decoder_size`
+/// the memory of the decoder. TIDE_REJECTED when all of it together is beyond the limit.
 tide_status tide_picture_job_begin(
     tide_picture_job *job, uint32_t width, uint32_t height, tide_pixels pixels, uint32_t row_count, uint64_t decoder_size);
 /// Keeps an ICC profile, if it is one for pixels of this kind; TIDE_REJECTED when it is too long.
 tide_status tide_picture_job_take_profile(tide_picture_job *job, const uint8_t *profile, size_t length, bool is_grey);
 
-/// Each decodes the whole source into the job's canvas.
+/// Decode the whole source into the job's canvas.
 tide_status tide_jpeg_decode(tide_picture_job *job);
 tide_status tide_png_decode(tide_picture_job *job);
-/// Each copies the source without a loss, with the job's EXIF data and no other metadata.
+/// Copies a JPEG without a loss, with the job's EXIF data and no other metadata.
 tide_status tide_jpeg_copy(tide_picture_job *job, tide_growing *file);
 /// Copies a PNG without its metadata, and puts the job's EXIF data before its pixels. Stops with `is_longer` where the copy would have more than
 /// `most` bytes.
 tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file, bool *is_longer);
-/// Each encodes a canvas; with `exif`, the job's EXIF data too. The caller frees `file` also after a failure.
+/// Encode a canvas; with `exif`, the job's EXIF data too. The caller frees `file` also after a failure.
 tide_status tide_jpeg_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file);
 tide_status tide_png_encode(tide_picture_job *job, const tide_canvas *canvas, bool exif, tide_growing *file);
 

@@ -18,7 +18,7 @@ enum {
 
 static _Noreturn void fail(png_structp png, png_const_charp message) {
     tide_picture_job *job = png_get_error_ptr(png);
-    // What calls png_error itself has said why.
+    // Our own callbacks set the error before they call png_error.
     if (job->error.status == TIDE_OK) {
         if (strstr(message, "memory")) {
             tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory");
@@ -29,7 +29,7 @@ static _Noreturn void fail(png_structp png, png_const_charp message) {
     png_longjmp(png, 1);
 }
 
-/// libpng passes over what it has no memory for, or calls it damage.
+/// Allocates memory, and remembers that it ran out: libpng then leaves something out, or reports damage.
 static png_voidp memory_get(png_structp png, png_alloc_size_t size) {
     void *memory = malloc(size);
     if (!memory) *(bool *)png_get_mem_ptr(png) = true;
@@ -43,7 +43,7 @@ static void memory_free(png_structp png, png_voidp memory) {
 
 static tide_status out_of_memory(tide_picture_job *job) { return tide_error_set(&job->error, TIDE_NO_MEMORY, 0, "out of memory"); }
 
-/// Damage of what matters is an error.
+/// Ignores libpng's warnings: damage that matters is an error.
 static void pass_over(png_structp png, png_const_charp message) {
     (void)png;
     (void)message;
@@ -81,7 +81,7 @@ static void source_read(png_structp png, png_bytep to, size_t length) {
     }
 }
 
-/// Colours of another gamma than that of sRGB are made sRGB's, unless a profile says what they are.
+/// Converts colours of another gamma than sRGB's to sRGB, unless a profile describes them.
 static void gamma_apply(reader *it, bool has_profile) {
     double gamma = 0;
     int intent;
@@ -133,9 +133,9 @@ static tide_status pixels_read(reader *it) {
     if (setjmp(png_jmpbuf(png))) return job->error.status;
     png_set_read_fn(png, it, source_read);
     png_set_user_limits(png, tide_edge_limit, tide_edge_limit);
-    // A profile that is too long is refused, and not left out.
+    // libpng would leave out a profile that is too long. With this limit it is read, and refused.
     png_set_chunk_malloc_max(png, chunk_limit);
-    // What else is damaged, such as what is transparent, would be left out.
+    // Otherwise libpng would leave out damaged chunks that it can do without, such as the one for transparency.
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_chunk_cache_max(png, cached_chunk_limit);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unread, (int)(sizeof unread / 5));
@@ -219,7 +219,7 @@ tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file
         size_t size = (size_t)length + chunk_frame;
         if (tide_picture_job_is_stopped(job)) return tide_picture_job_stop(job);
         if (has_room && is_kept(head + 4)) {
-            // No decoder reads what follows the last pixel, and that may be as long as the file.
+            // The length is limited because chunks behind the last pixel, which no decoder reads, may be as long as the file.
             *is_longer = file->length > most || size > most - file->length;
             if (*is_longer) return TIDE_OK;
             uint8_t piece[4096];

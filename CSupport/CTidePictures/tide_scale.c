@@ -9,7 +9,7 @@ typedef float lanes __attribute__((vector_size(16)));
 
 enum { encoded_count = 1 << 14 };
 
-/// What the pixels of one direction are made of: `count` neighbours each.
+/// The filter of one direction: each pixel is the weighted sum of `count` neighbours.
 typedef struct taps {
     uint32_t count;
     uint32_t *first;
@@ -24,7 +24,7 @@ struct tide_scaler {
     tide_canvas *canvas;
     taps across, down;
     lanes *row;
-    /// Rows that were filtered across, as many as the filter spans downwards.
+    /// The last rows that were filtered across, as many as the filter spans downwards.
     lanes *ring;
     lanes *sum;
     uint8_t *encoded_row;
@@ -144,7 +144,7 @@ static uint8_t encode(const tide_scaler *it, float value) {
     return it->encoded[place <= 0 ? 0 : place >= encoded_count - 1 ? encoded_count - 1 : (int)place];
 }
 
-/// The alpha of a pixel as a byte, and what its colours are to be multiplied with.
+/// The alpha of a pixel as a byte; `factor` is what its premultiplied colours have to be multiplied with.
 static uint8_t alpha_encode(float alpha, float *factor) {
     float byte = alpha * 255 + 0.5f;
     uint8_t encoded = byte <= 0 ? 0 : byte >= 255 ? 255 : (uint8_t)byte;
@@ -176,12 +176,12 @@ static void row_encode(const tide_scaler *it, uint8_t *to) {
 
 // The canvas
 
-/// Puts a row where it belongs when the picture is upright.
+/// Writes a row to its place in the upright picture.
 static void row_place(tide_scaler *it, const uint8_t *row) {
     tide_canvas *canvas = it->canvas;
     size_t size = tide_pixels_size(canvas->pixels), stride = canvas->width * size;
     uint32_t y = it->out_row++, last_x = it->out_width - 1, last_y = it->out_height - 1;
-    // Where the row's first pixel goes, and in which direction the others follow.
+    // The place of the row's first pixel, and the step to each next one.
     uint32_t to_x, to_y;
     ptrdiff_t step;
     switch (it->orientation) {

@@ -3,16 +3,17 @@ import Foundation
 
 /// Asks before a command changes many records.
 struct Confirmation: ParsableArguments {
-    /// More records than that are asked about.
+    /// The most records that are changed without a question.
     static let limit = 100
 
     @Flag(name: [.customLong("yes"), .customShort("y")], help: "Does not ask for confirmation.")
     var yes = false
 
-    /// Whether somebody is asked.
+    /// Whether the command asks.
     var isAsking: Bool { !yes && isatty(STDIN_FILENO) == 1 }
 
-    /// Asks on a terminal. A program that runs the tool is not asked: its standard input is no terminal.
+    /// Asks on a terminal, if more than ``limit`` records are changed. A program that runs the tool is not asked, because its
+    /// standard input is no terminal.
     ///
     /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
     func ask(_ question: String, count: Int) throws {
@@ -20,13 +21,14 @@ struct Confirmation: ParsableArguments {
         try ask(question)
     }
 
-    /// Asks on a terminal, however little is changed.
+    /// Asks on a terminal, whatever the number of changes.
     ///
     /// - Throws: The exit code of an interruption when the answer is no, or the input ends.
     func ask(_ question: String) throws {
         guard isAsking else { return }
         let text = Data("\(Output.printable(question)) [y/N] ".utf8)
-        // Where errors go to a file the question still goes to the person. Where it can't be put, there is no answer, which means no.
+        // The question goes to the person even where errors go to a file. If it can't be shown, there is no answer, which means
+        // no.
         if isatty(STDERR_FILENO) == 0, let terminal = FileHandle(forWritingAtPath: "/dev/tty") {
             try? terminal.write(contentsOf: text)
         } else {
@@ -37,7 +39,7 @@ struct Confirmation: ParsableArguments {
     }
 }
 
-/// Asks on a terminal for a name before something is lost for good; anywhere else nobody can answer.
+/// Asks on a terminal for a name before something is lost for good. Without a terminal nobody can answer.
 ///
 /// - Returns: Whether the name was typed.
 func isTyped(_ question: String, _ name: String) -> Bool {

@@ -9,7 +9,7 @@ import TidemarkStore
 import TidemarkSync
 import TidemarkTransfer
 
-/// What the tool exits with, as in sysexits.h.
+/// The tool's exit codes, as in sysexits.h.
 enum ExitStatus: Int32 {
     case problemsFound = 1
     case usage = 64
@@ -21,7 +21,7 @@ enum ExitStatus: Int32 {
     case temporaryFailure = 75
     case noPermission = 77
     case interrupted = 130
-    /// What a shell tells of a process that SIGPIPE ended.
+    /// The exit code that a shell reports for a process that SIGPIPE ended.
     case brokenPipe = 141
 
     init(_ error: StoreError) {
@@ -78,12 +78,12 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// Runs a command's work; an error is told in one sentence, and the tool exits with its status.
+/// Runs a command's work. An error is reported in one sentence, and the tool exits with its status.
 func reportingErrors(_ body: () async throws -> Void) async throws {
     do {
         try await StoreReader.$rollsBackJournals.withValue(true) { try await body() }
     } catch let error as ImportError where error.code == .closed {
-        // Whoever reads has had enough, as `head` has: nothing is amiss.
+        // The reader has closed the pipe, as `head` does. That is no failure.
         throw ExitCode(ExitStatus.brokenPipe.rawValue)
     } catch let error as ImportError {
         throw ending(error.message, .init(error))
@@ -113,20 +113,20 @@ func reportingErrors(_ body: () async throws -> Void) async throws {
     }
 }
 
-/// When another try may fare better, where the cloud has said it.
+/// The sentence that says when to try again, if the cloud has named a time.
 private func waiting(_ error: CloudError) -> String {
     guard let seconds = error.retryAfter?.components.seconds, seconds > 0 else { return "" }
     return "; try again in \(seconds < 120 ? "\(seconds) s" : "\((seconds + 59) / 60) min")"
 }
 
-/// Tells why the tool ends, and returns what it ends with.
+/// Prints why the tool ends, and returns the error that ends it.
 func ending(_ message: String, _ status: ExitStatus) -> ExitCode {
     Output.error("tidemark: \(message)")
     return ExitCode(status.rawValue)
 }
 
 extension ExitStatus {
-    /// Of a denied deletion: no permission where that is the reason of one of its records.
+    /// The status of a denied deletion: ``noPermission`` if that is the reason of one of its records.
     fileprivate init(_ error: DeletionDenied) {
         let isOfPermission = error.refusals.contains { if case .notPermitted = $0.reason { true } else { false } }
         self = isOfPermission ? .noPermission : .dataError

@@ -119,7 +119,7 @@ struct Export: AsyncParsableCommand {
         if !damaged.isEmpty { throw ExitCode(ExitStatus.dataError.rawValue) }
     }
 
-    /// Says on standard error which records are damaged, and not exported.
+    /// Names the records on standard error that are damaged and not exported.
     private func tellDamaged(_ records: [RecordName]) {
         guard !records.isEmpty else { return }
         for record in records.prefix(10) { Output.error("tidemark: \(record.title) is damaged, and was left out") }
@@ -157,7 +157,7 @@ struct Export: AsyncParsableCommand {
             {
                 Output.error("note: the records that others share are not exported; --scope shared exports them")
             }
-            // What is left is exported, so that it can be rescued.
+            // The readable records are exported, so that they can be rescued.
             let lost = LogExamination(of: container.store(scope).path)
             if let lost { Output.error("tidemark: \(lost.message)") }
             if inFolders {
@@ -185,7 +185,7 @@ struct Export: AsyncParsableCommand {
         bar.finish()
         for problem in summary.problems.prefix(10) { Output.error("tidemark: \(problem)") }
         if to == "-" {
-            // The records are all that may stand there.
+            // Standard output gets the records only.
         } else if json {
             try Output.json(summary)
         } else {

@@ -1,6 +1,6 @@
 public import ArgumentParser
 
-/// `tidemark help`: the argument parser's own takes the name of a command that is none for a request for the general help.
+/// `tidemark help`. The argument parser's own help command shows the general help for the name of a command that does not exist.
 struct Help: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "help", abstract: "Shows the help of a command.", shouldDisplay: false)
@@ -24,21 +24,21 @@ struct Help: ParsableCommand {
     }
 }
 
-/// The text of a help, in which each line of an example stays one line, so that it can be pasted.
+/// Makes help texts in which each line of an example stays one line, so that it can be pasted.
 enum HelpText {
-    /// So wide that the parser breaks no line.
+    /// A width at which the parser breaks no line.
     private static let unbroken = 1_000_000
 
-    /// Returns a help in which the parser has broken no line of an example.
+    /// Returns a help text in which no line of an example is broken.
     ///
-    /// - Parameter help: The help that the parser makes for a width; `nil` for that of the terminal.
+    /// - Parameter help: Makes the parser's help text for a width; `nil` for the terminal's.
     static func text(_ help: (Int?) -> String) -> String { restoringExamples(in: help(nil), from: help(unbroken)) }
 
-    /// Puts the lines of examples together again: in the overview, those that begin with spaces.
+    /// Joins the broken lines of examples again. In the overview of a help text, examples begin with spaces.
     ///
     /// - Parameters:
-    ///   - broken: A help as the parser breaks its lines, at spaces.
-    ///   - whole: The same help with unbroken lines.
+    ///   - broken: The help text with lines that the parser has broken at spaces.
+    ///   - whole: The same help text with unbroken lines.
     static func restoringExamples(in broken: String, from whole: String) -> String {
         let end = "\n\nUSAGE: "
         guard whole.hasPrefix("OVERVIEW: "), let wholeEnd = whole.firstRange(of: end), let brokenEnd = broken.firstRange(of: end)
@@ -64,7 +64,7 @@ enum HelpText {
 }
 
 extension ParsableCommand {
-    /// Ends the program as an error of the parser asks for. If that is a request for help, lines of examples stay whole.
+    /// Ends the program with an error of the parser. If the error is a request for help, lines of examples stay whole.
     public static func exitKeepingExamples(withError error: any Error) -> Never {
         guard exitCode(for: error) == .success else { exit(withError: error) }
         let text = HelpText.text { fullMessage(for: error, columns: $0) }

@@ -47,7 +47,7 @@ struct History: AsyncParsableCommand {
             if let record {
                 var changes = try reader.changes(ofRecord: directory.recordName(record, in: scope))
                 if changes.isEmpty {
-                    // A record that is gone has a short name, too.
+                    // A deleted record has a short name, too, and its type is not known.
                     for type in try reader.types() { changes += try reader.changes(ofRecord: type.qualifiedName(of: record)) }
                 }
                 guard !changes.isEmpty else { throw StoreError(.notFound, "there is no record '\(record)'") }
@@ -55,7 +55,7 @@ struct History: AsyncParsableCommand {
                 try show(HistoryReport(changes: changes.prefix(limit ?? .max).map { HistoryReport.Change($0, known) }))
             } else if let transaction {
                 let (changes, inserted) = try reader.changes(ofTransaction: transaction)
-                // The list is only looked through for a transaction that shows nothing.
+                // All transactions are read only if this one has no changes to show.
                 guard try !changes.isEmpty || !inserted.isEmpty || reader.transactions().contains(where: { $0.id == transaction })
                 else { throw StoreError(.notFound, "there is no transaction \(transaction)") }
                 let known = try KnownFields([reader])
@@ -91,7 +91,7 @@ struct History: AsyncParsableCommand {
     }
 }
 
-/// What `tidemark history --json` prints.
+/// The output of `tidemark history --json`.
 private struct HistoryReport: Encodable {
     struct Transaction: Encodable {
         let id: Int64
@@ -136,7 +136,7 @@ private struct HistoryReport: Encodable {
             boolean = field.flatMap { RecordText.boolean(value, of: $0) }
         }
 
-        /// A list that is none, in a damaged store, is shown as it stands there.
+        /// In a damaged store, the text of a list that is no JSON is shown as it is stored.
         var text: String {
             if let boolean { return boolean }
             do {

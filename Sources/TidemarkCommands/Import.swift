@@ -85,7 +85,7 @@ struct Import: AsyncParsableCommand {
             "A field that refers to records of a type by their ids. Can be repeated.", valueName: "field=type"))
     var reference: [FieldMapping] = []
 
-    // Unconditional: -03:00 is a zone, too.
+    // Unconditional, because `-03:00` is a time zone and no option.
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
@@ -160,7 +160,7 @@ struct Import: AsyncParsableCommand {
     func run() async throws {
         try await reportingErrors {
             let (summary, result) = try await importing()
-            // What was imported is told also where sending it has failed.
+            // The import is reported also if sending its records has failed.
             let report = try? result?.get()
             if json {
                 try Output.json(Report(summary: summary, sync: report))
@@ -181,7 +181,7 @@ struct Import: AsyncParsableCommand {
         }
     }
 
-    /// The summary, and with `--sync` what the synchronisation has come to.
+    /// The summary, and with `--sync` the report of the synchronisation.
     private struct Report: Encodable {
         let summary: ImportSummary
         let sync: SyncReport?
@@ -196,7 +196,7 @@ struct Import: AsyncParsableCommand {
         }
     }
 
-    /// Imports; an error says what is left.
+    /// Imports. An error's message names what is left to do.
     private func importing() async throws -> (ImportSummary, Result<SyncReport, any Error>?) {
         let left = dryRun ? "nothing was imported" : "what was committed stays, and --resume goes on from there"
         do {
@@ -252,7 +252,7 @@ struct Import: AsyncParsableCommand {
         return (summary, await uploading?.report)
     }
 
-    /// Shows how far it is, until all of it has ended: one bar for what is imported and what is sent.
+    /// Shows the progress until the import, and the upload if there is one, have ended. Both share one bar.
     private func show(_ bulkImport: BulkImport, _ running: Task<ImportSummary, any Error>, _ uploading: Uploading?) async {
         let (steps, told) = AsyncStream.makeStream(of: ImportAndUpload.Step.self)
         let importing = Task {
@@ -352,14 +352,14 @@ struct Import: AsyncParsableCommand {
         return "Passed over \(Wording.count(total, "file")) that are no photos: \(kinds.joined(separator: ", "))."
     }
 
-    /// Where the files are that values name, as far as the command line says it.
+    /// The folder of the files that values name, as far as the command line tells.
     private var filesFolder: String {
         if let assetsRoot { return assetsRoot }
         let folder = source == "-" ? "" : URL(fileURLWithPath: source).deletingLastPathComponent().relativePath
         return folder.isEmpty ? "." : folder
     }
 
-    /// What could be meant otherwise.
+    /// Prints notes on values whose meaning was guessed, with the options that change it.
     private func tellNotes(_ summary: ImportSummary) {
         func list(_ names: [String]) -> String { names.map { "'\($0)'" }.joined(separator: ", ") }
         if !summary.localTimeFields.isEmpty, timeZone == nil {
@@ -380,7 +380,7 @@ struct Import: AsyncParsableCommand {
             }
                 || name.hasSuffix("id")
         }
-        // Numbers that happen to differ, such as ratings, name nothing.
+        // Numbers that happen to differ in all rows, such as ratings, identify nothing.
         let numbers = Set((summary.newTypes + summary.newFields).flatMap(\.fields).filter { $0.type == .int64 }.map(\.name))
         let others = columns.filter { !likely.contains($0) && !numbers.contains($0) }
         let served = (likely + others).prefix(3).map { "--id \($0)" }.joined(separator: " or ")
@@ -393,7 +393,7 @@ struct Import: AsyncParsableCommand {
         type.fields.isEmpty ? "no fields" : type.fields.map { "\($0.name) \($0.typeName)" }.joined(separator: ", ")
     }
 
-    /// What `--resume` did.
+    /// The sentence on the effect of `--resume`.
     private func resumption(_ summary: ImportSummary) -> String? {
         guard resume else { return nil }
         if let records = summary.resumedAfter {
@@ -403,7 +403,7 @@ struct Import: AsyncParsableCommand {
             ? "A dry run begins at the beginning." : "There was no interrupted import to go on with; it began at the beginning."
     }
 
-    /// Where the refused rows are.
+    /// The sentence that says where the refused rows are.
     private func whereabouts(_ summary: ImportSummary) -> String {
         guard let rejects else { return "To have the refused rows in a file, add --rejects FILE." }
         guard summary.rejectedElsewhere > 0 else { return "The refused rows are in \(rejects)." }
@@ -416,8 +416,9 @@ struct Import: AsyncParsableCommand {
 
 /// A path of the command line as a file URL.
 ///
-/// - Parameter what: What it is the path of.
-/// - Throws: ``ImportError`` `options` when it is empty, as of a variable that is not set: that is not the current folder.
+/// - Parameter what: The name of the file in the error.
+/// - Throws: ``ImportError`` `options` when the path is empty. An empty path comes from an unset variable, and does not mean the
+///   current folder.
 func fileURL(_ path: String, _ what: String) throws(ImportError) -> URL {
     guard !path.isEmpty else { throw ImportError(.options, "the path of \(what) is empty; for the current folder, name '.'") }
     return URL(fileURLWithPath: path)

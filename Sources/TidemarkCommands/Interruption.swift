@@ -1,7 +1,7 @@
 import Dispatch
 import Foundation
 
-/// Does something at the first SIGINT or SIGTERM; a second one ends the process at once.
+/// Calls a function at the first SIGINT or SIGTERM. A second signal ends the process at once.
 final class Interruption {
     private let sources: [any DispatchSourceSignal]
 

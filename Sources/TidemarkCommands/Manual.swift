@@ -31,7 +31,7 @@ struct Manual: ParsableCommand {
         try outcome.tell("manual", ["section": section, "page": String(decoding: page, as: UTF8.self)])
     }
 
-    /// - Throws: `ExitCode` where the text is no help.
+    /// - Throws: `ExitCode` if the data is no help of a command.
     static func page(_ dump: Data, section: Int, seeAlso: [String]) throws -> [UInt8] {
         guard let help = try? JSONDecoder().decode(CommandHelp.Dump.self, from: dump) else {
             throw ending("that is not what a command prints for --experimental-dump-help", .dataError)

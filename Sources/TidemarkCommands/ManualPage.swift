@@ -1,4 +1,4 @@
-/// A command's help as ArgumentParser writes it with `--experimental-dump-help`: what a manual page is made of.
+/// A command's help as ArgumentParser writes it with `--experimental-dump-help`: the source of a manual page.
 struct CommandHelp: Decodable {
     struct Dump: Decodable { let command: CommandHelp }
 
@@ -29,14 +29,14 @@ struct CommandHelp: Decodable {
     var fullName: String { ((superCommands ?? []) + [commandName]).joined(separator: " ") }
 }
 
-/// A manual page, in the language of man(7), of a command and all of its subcommands.
+/// The manual page of a command and all of its subcommands, in the language of man(7).
 struct ManualPage {
     /// The page's source.
     private(set) var text = ""
 
     /// - Parameters:
-    ///   - section: 1 for commands, 8 for what an administrator runs.
-    ///   - seeAlso: Other pages.
+    ///   - section: 1 for commands, 8 for programs of administrators.
+    ///   - seeAlso: The names of related pages.
     init(of command: CommandHelp, section: Int, version: String, seeAlso: [String]) {
         line(".TH \(Self.quoted(command.commandName.uppercased())) \(section) \"\" \(Self.quoted("Tidemark \(version)"))")
         line(".SH NAME")
@@ -61,7 +61,7 @@ struct ManualPage {
         }
     }
 
-    /// Those that the help shows, each once, without `help`, which shows nothing that the page lacks.
+    /// The subcommands that the help shows, each once. `help` is left out, because the page has all that it shows.
     private static func visible(_ command: CommandHelp) -> [CommandHelp] {
         var names: Set<String> = []
         return (command.subcommands ?? []).filter {
@@ -71,7 +71,7 @@ struct ManualPage {
 
     private mutating func describe(_ command: CommandHelp) {
         let commands = Self.visible(command)
-        // A group of commands is only a name before theirs.
+        // A group of commands without arguments of its own gets no section.
         if commands.isEmpty || !(command.arguments ?? []).allSatisfy({ $0.kind != "positional" }) {
             line(".SS \(Self.quoted(command.fullName))")
             if let abstract = command.abstract { paragraph(abstract, begins: false) }
@@ -128,7 +128,7 @@ struct ManualPage {
         line(Self.escaped(words))
     }
 
-    /// Paragraphs, and lines that begin with spaces as they stand: examples.
+    /// Adds paragraphs. Lines that begin with spaces are examples, and stay as they are.
     private mutating func paragraphs(_ text: String, indented: Bool = false) {
         var isExample = false
         line(indented ? ".IP" : ".PP")
@@ -149,7 +149,7 @@ struct ManualPage {
     private static func italic(_ text: String) -> String { "\\fI\(escaped(text))\\fR" }
     private static func quoted(_ text: String) -> String { "\"\(escaped(text).replacing("\"", with: "\\(dq"))\"" }
 
-    /// Nothing in it is a request, an escape or a hyphen that a page would break or change.
+    /// A text in which man(7) finds no request, no escape, and no hyphen at which it may break a line.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for scalar in text.unicodeScalars {

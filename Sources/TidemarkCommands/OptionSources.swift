@@ -1,13 +1,13 @@
 package import ArgumentParser
 import Foundation
 
-/// The options of a command that stand in a configuration file and in the environment, as arguments of the command.
+/// The options of a command from a configuration file and the environment, as arguments of the command.
 ///
 /// An option on the command line goes before the environment, and the environment before the file. The file has lines of the form
 /// `option = value`, with the options' long names; a line that begins with `#` is a comment. In the environment an option `port-file` is
 /// `TIDEMARK_PORT_FILE`.
 package struct OptionSources {
-    /// A file or a variable that is wrong.
+    /// An invalid file or variable.
     package struct Failure: Error {
         package let message: String
         /// Whether the file itself can't be read.
@@ -16,13 +16,13 @@ package struct OptionSources {
 
     /// An option that the command line does not have.
     private struct Source {
-        /// The argument that says the same.
+        /// The argument for the command line with the same meaning.
         let argument: String
-        /// Where it stands, for errors.
+        /// The option's place, for errors.
         let place: String
     }
 
-    /// By their long names, whether options are flags.
+    /// Whether an option is a flag, by its long name.
     private let isFlag: [String: Bool]
     /// Whether the file may have options of other commands.
     private let isShared: Bool
@@ -30,7 +30,8 @@ package struct OptionSources {
 
     /// Reads the environment and the file that `--config` or `TIDEMARK_CONFIG` names.
     ///
-    /// - Parameter names: Options that are looked for, where not all of the command's are. Others in the file are another command's.
+    /// - Parameter names: The options that are read, if not all of the command's are. Other options in the file belong to other
+    ///   commands.
     /// - Throws: ``Failure``.
     package init(
         of command: any ParsableCommand.Type, given: [String], environment: [String: String], only names: Set<String>? = nil
@@ -52,10 +53,10 @@ package struct OptionSources {
         }
     }
 
-    /// What the file and the environment say, to be put before what the command line says.
+    /// The arguments of the file and the environment, which have to stand before those of the command line.
     package var arguments: [String] { sources.sorted { $0.key < $1.key }.map(\.value.argument) }
 
-    /// The place of the option that a message of the parser is about; `nil` where that is on the command line.
+    /// The place of the option that a message of the parser is about; `nil` for an option on the command line.
     package func place(of message: String) -> String? {
         sources.first { name, _ in
             message.firstRange(of: "--\(name)").map { found in
@@ -67,7 +68,7 @@ package struct OptionSources {
     /// Whether the file or the environment has an option.
     package func has(_ name: String) -> Bool { sources[name] != nil }
 
-    /// Leaves options out that the file and the environment have.
+    /// Removes options that the file or the environment has.
     package mutating func remove(_ names: some Sequence<String>) { for name in names { sources[name] = nil } }
 
     private mutating func read(_ path: String) throws {
@@ -131,7 +132,7 @@ package struct OptionSources {
         return text
     }
 
-    /// The long names of a command's options, but those that print something and end.
+    /// The long names of a command's options, without those that print something and end the program.
     private static func options(of command: any ParsableCommand.Type) throws -> [String: Bool] {
         struct Dump: Decodable {
             struct Command: Decodable { let arguments: [Argument] }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The report of a command that only succeeds: a line of text, or one JSON object.
+/// The report of a command whose only result is success: a line of text, or one JSON object.
 struct Outcome: ParsableArguments {
     @Flag(help: "Prints one JSON object.")
     var json = false
@@ -9,7 +9,7 @@ struct Outcome: ParsableArguments {
     ///
     /// - Parameters:
     ///   - command: The command without the program's name, such as `account set`: `done` in the object.
-    ///   - details: What it was done to, and how; entries without a value are left out.
+    ///   - details: The other members of the object; entries without a value are left out.
     ///   - text: The lines for people.
     func tell(_ command: String, _ details: KeyValuePairs<String, (any Encodable)?> = [:], text: String...) throws {
         guard json else { return try text.forEach(Output.line) }

@@ -2,14 +2,14 @@ import Foundation
 import TidemarkModel
 import TidemarkTransfer
 
-/// What the tool prints.
+/// Prints the tool's output.
 enum Output {
     /// Prints a line for people.
     static func line(_ text: String) throws { try write(Array(printable(text).utf8) + [0x0a]) }
 
     /// Prints a line for people on standard error.
     static func error(_ text: String) {
-        // Nobody is left to be told that standard error is gone.
+        // If standard error is closed, there is nowhere to report that.
         try? FileHandle.standardError.write(contentsOf: Array(printable(text).utf8) + [0x0a])
     }
 
@@ -25,7 +25,8 @@ enum Output {
         try FileHandle.standardOutput.write(all: bytes, "write to standard output")
     }
 
-    /// Text as one line that a terminal shows and does not obey: stored text, names of files and reasons are others' work.
+    /// Makes a text one line without characters that control a terminal. Stored texts, names of files and reasons may have such
+    /// characters, because others have written them.
     static func printable(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: isCommand) else { return text }
         return String(String.UnicodeScalarView(text.unicodeScalars.map { isCommand($0) ? " " : $0 }))
@@ -35,7 +36,7 @@ enum Output {
         switch scalar.value {
         // Control characters: C0, DEL, C1.
         case 0..<0x20, 0x7f..<0xa0: true
-        // What turns the direction of text.
+        // Characters that change the direction of text.
         case 0x202a...0x202e, 0x2066...0x2069: true
         default: false
         }
@@ -55,7 +56,7 @@ enum Wording {
         return text
     }
 
-    /// A text as a shell takes it for one word.
+    /// Quotes a text so that a shell takes it as one word.
     static func shellWord(_ text: String) -> String {
         let isPlain = !text.isEmpty && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "/._-:".contains($0)) }
         return isPlain ? text : "'" + text.replacing("'", with: "'\\''") + "'"
@@ -65,7 +66,7 @@ enum Wording {
         "\(count(number)) \(number == 1 ? one : many ?? one + "s")"
     }
 
-    /// How many containers there are, and environments of all of them: a container is counted once.
+    /// The text of two counts: of containers, and of their environments. A container with two environments counts once.
     static func containers(_ count: Int, environments: Int) -> String {
         "\(self.count(count, "container")), \(self.count(environments, "environment"))"
     }

@@ -36,7 +36,7 @@ struct PictureArguments: ParsableArguments {
         }
     }
 
-    /// The options as the import takes them; `nil` where pictures are stored as they are.
+    /// The options in the import's form; `nil` if pictures are stored as they are.
     var options: PictureOptions? {
         guard maxPixels != nil || quality != nil || thumbnails != nil else { return nil }
         return PictureOptions(
@@ -44,7 +44,7 @@ struct PictureArguments: ParsableArguments {
             keepsLocation: keepLocation)
     }
 
-    /// What was made of pictures.
+    /// The sentence on the scaled pictures.
     static func text(_ counts: PictureCounts, isDryRun: Bool) -> String {
         let would = isDryRun ? "would be " : ""
         var parts: [String] = []

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// When a command shows how far it is.
+/// When a command shows its progress.
 enum ProgressMode: String, CaseIterable, ExpressibleByArgument {
     /// On a terminal.
     case auto
@@ -16,7 +16,7 @@ enum ProgressMode: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-/// One line on standard error that is written over as work goes on, and wiped at the end.
+/// A line on standard error that shows progress. It is overwritten as work goes on, and erased at the end.
 final class ProgressBar {
     private let isShown: Bool
     private let start = ContinuousClock.now
@@ -25,11 +25,11 @@ final class ProgressBar {
     init(_ mode: ProgressMode) { isShown = mode.isShown }
 
     /// - Parameters:
-    ///   - done: Of `total`, in units of the same kind.
-    ///   - rate: Of what `label` counts; per second since the start.
+    ///   - done: The finished part of `total`, in the same unit.
+    ///   - rate: The rate per second since the start, of the objects that `label` counts.
     func show(_ label: String, done: Int, total: Int?) {
         let now = ContinuousClock.now
-        // What is done within 0.3 s needs no bar.
+        // Work that is done within 0.3 s needs no bar.
         guard isShown, now - start > .milliseconds(300), lastShown.map({ now - $0 > .milliseconds(100) }) ?? true else { return }
         lastShown = now
         let elapsed = (now - start) / .seconds(1)

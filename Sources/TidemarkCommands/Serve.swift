@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tidemark serve`: becomes the program `tidemark-server`, which the tool itself can do without.
+/// `tidemark serve`: executes the program `tidemark-server` in place of the tool.
 struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Serves a cloud to devices and programs on other machines.",

@@ -1,10 +1,10 @@
 import Foundation
 
-/// The program `tidemark-server`, which the tool itself can do without.
+/// The program `tidemark-server`. The tool is built without its libraries.
 enum ServerProgram {
-    /// Becomes the program.
+    /// Executes the program in place of this one.
     ///
-    /// - Parameter arguments: The first is what it is started as; its help and its errors name that.
+    /// - Parameter arguments: All arguments. The first is the name that the program's help and errors use.
     static func start(_ arguments: [String]) throws -> Never {
         guard let program = path() else {
             throw ending(
@@ -15,7 +15,7 @@ enum ServerProgram {
         throw ending("cannot start \(program): \(String(cString: strerror(errno)))", .unavailable)
     }
 
-    /// Beside this program, or on the path.
+    /// Finds the program beside this one, or on the `PATH`.
     private static func path() -> String? {
         var folders: [String] = []
         if let own = Bundle.main.executableURL { folders.append(own.resolvingSymlinksInPath().deletingLastPathComponent().path) }

@@ -1,7 +1,7 @@
-/// Prints rows in columns. Widths are those of the first rows; later ones are cut to fit.
+/// Prints rows in columns. The first rows decide the widths. Longer cells of later rows are cut.
 struct TextTable {
     private let columns: [String]
-    /// Whether the last column is cut, too; nothing comes behind it that has to stand in line.
+    /// Whether the last column is cut, too. It need not be, because no column follows it.
     private let cutsLast: Bool
     private var waiting: [[String]] = []
     private var widths: [Int]?

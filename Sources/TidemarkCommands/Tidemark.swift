@@ -56,7 +56,7 @@ public struct Tidemark: AsyncParsableCommand {
         }
     }
 
-    /// Runs a command of `tidemark admin`. One that concerns a database is run by the program `tidemark-server`.
+    /// Runs a command of `tidemark admin`. A command that concerns a database is run by the program `tidemark-server`.
     private static func administer(_ given: [String]) async {
         let admin: AdminArguments
         do {
@@ -80,7 +80,8 @@ public struct Tidemark: AsyncParsableCommand {
         }
     }
 
-    /// The message about a word of the command line that stands where a command is expected and is none; `nil` where there is no such word.
+    /// The message about a word on the command line that stands in the place of a command but is none; `nil` if there is no such
+    /// word.
     public static func misspeltCommand(in arguments: some Sequence<String>) -> String? {
         var command: any ParsableCommand.Type = Tidemark.self
         var path = ["tidemark"]
@@ -95,7 +96,7 @@ public struct Tidemark: AsyncParsableCommand {
             let names = subcommands.filter { $0.configuration.shouldDisplay }.map { $0._commandName }
             let near = Suggestion.nearest(to: argument, among: names)
             if command.configuration.defaultSubcommand != nil {
-                // The default command takes the word, as a rule as the path of a container.
+                // The default command takes the word, usually as the path of a container.
                 guard near != nil, !FileManager.default.fileExists(atPath: argument) else { return nil }
             }
             let all = path.dropLast().joined(separator: " ")

@@ -100,7 +100,7 @@ struct Verify: AsyncParsableCommand {
         return stores
     }
 
-    /// Repairs what the container alone can repair, and asks the cloud for the rest.
+    /// Repairs the records that the container alone can repair, and asks the cloud for the others.
     private func repairRecords(of container: ContainerDirectory) async throws -> [RepairReport.Repaired] {
         var repaired: [RepairReport.Repaired] = []
         var needsCloud = false
@@ -113,7 +113,7 @@ struct Verify: AsyncParsableCommand {
         do {
             repaired += try await CloudAccess(container).sync().repair().repaired
         } catch let failure as ContainerEvent.Failure {
-            // What is repaired stays so, and the examination names what is not.
+            // Repaired records stay repaired. The examination names the others.
             Output.error("note: the cloud was not asked for damaged records: \(failure.reason)")
         }
         return repaired

@@ -1,7 +1,7 @@
 package import Foundation
 import TidemarkModel
 
-/// A letter in plain text, and how it is written down (RFC 5322, RFC 2047).
+/// A letter in plain text, and its encoding (RFC 5322, RFC 2047).
 package struct MailMessage: Sendable {
     package let recipient, subject, text: String
 
@@ -13,8 +13,8 @@ package struct MailMessage: Sendable {
         (self.recipient, self.subject, self.text) = (recipient, subject, text)
     }
 
-    /// Whether a text is an address that can stand in a header and in an envelope: with nothing in it that would begin another header or
-    /// another recipient. Addresses with letters other than ASCII's need a server that can take them, which few are, and are refused.
+    /// Whether a text is an address for a header and an envelope. It has nothing in it that would begin another header or another
+    /// recipient. An address with letters outside ASCII is refused, because few mail servers can take it.
     package static func isAddress(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         let signs = Set("!#$%&'*+-/=?^_`{|}~.".utf8)
@@ -28,22 +28,22 @@ package struct MailMessage: Sendable {
         return parts.count == 2 && text.utf8.count <= 254 && isWord(parts[0], signs) && isWord(parts[1], Set("-.".utf8))
     }
 
-    /// The letter as it is sent, with line ends of CRLF. Nothing in it is longer than a line may be.
+    /// The letter as it is sent, with line ends of CRLF. No line is longer than a line may be.
     ///
     /// - Parameters:
     ///   - sender: The address that it is from.
     ///   - now: Seconds since 1970 UTC.
-    ///   - id: What makes it unlike any other.
+    ///   - id: The part of the letter's identifier that no other letter has.
     package func encoded(from sender: String, now: Int64, id: UUID = UUID()) -> [UInt8] {
         let domain = sender.split(separator: "@").last.map(String.init) ?? "localhost"
         let lines =
             [
                 "From: Tidemark <\(sender)>", "To: <\(recipient)>", "Subject: \(Self.header(subject))",
-                // The same as HTTP's, but for the name of the time zone.
+                // The form is that of HTTP, except for the name of the time zone.
                 "Date: \(HTTPDate.text(second: now).replacing(" GMT", with: " +0000"))",
                 "Message-ID: <\(id.uuidString.lowercased())@\(domain)>", "MIME-Version: 1.0",
                 "Content-Type: text/plain; charset=utf-8", "Content-Transfer-Encoding: base64",
-                // Nobody answers to it by himself, such as those who are on holiday.
+                // Programs do not answer such a letter, for example with a holiday notice.
                 "Auto-Submitted: auto-generated", "",
             ] + Self.pieces(Array(text.replacing("\n", with: "\r\n").utf8), of: 57).map { Data($0).base64EncodedString() }
         return Array(lines.joined(separator: "\r\n").utf8) + Array("\r\n".utf8)

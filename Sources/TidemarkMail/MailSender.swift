@@ -2,11 +2,11 @@ import CCurl
 import Foundation
 import TidemarkModel
 
-/// Hands letters to a mail server.
+/// Sends letters through a mail server.
 package final class MailSender: Sendable {
-    /// Why a letter was not taken.
+    /// Why a letter was not sent.
     package struct Failure: Error, CustomStringConvertible {
-        /// Whether it may be taken later.
+        /// Whether a later try may succeed.
         package let isTemporary: Bool
         package let description: String
     }
@@ -15,7 +15,8 @@ package final class MailSender: Sendable {
     private let running = LockedValue(0)
     private let waiting = LockedValue(0)
 
-    /// Letters on their way at once, each on a thread of its own; and those that wait until it is their turn, and how often they look.
+    /// The most letters that are sent at once, each on a thread of its own; the most that wait for their turn; and the pause
+    /// between two looks for a turn.
     private static let runningMost = 4
     private static let waitingMost = 100
     private static let look = Duration.milliseconds(50)
@@ -24,7 +25,7 @@ package final class MailSender: Sendable {
 
     package init(_ server: MailServer) { self.server = server }
 
-    /// Sends a letter, and returns when the server has taken it.
+    /// Sends a letter, and returns when the server has accepted it.
     ///
     /// - Throws: ``Failure`` where it was refused, or the server can't be reached.
     package func send(_ message: MailMessage) async throws(Failure) {
@@ -36,7 +37,7 @@ package final class MailSender: Sendable {
         let letter = message.encoded(from: server.sender, now: Timestamp.now() / 1_000_000)
         let (server, recipient) = (server, message.recipient)
         let failure: Failure? = await withCheckedContinuation { continuation in
-            // libcurl waits for the network.
+            // libcurl blocks its thread while it waits for the network.
             Thread.detachNewThread { continuation.resume(returning: Self.hand(letter, for: recipient, to: server)) }
         }
         if let failure { throw failure }
@@ -65,7 +66,7 @@ package final class MailSender: Sendable {
         }
     }
 
-    /// What is left of a letter.
+    /// The bytes of a letter that libcurl has not read yet.
     private final class Rest {
         let bytes: [UInt8]
         var offset = 0
@@ -83,7 +84,7 @@ package final class MailSender: Sendable {
 
     /// Blocks the calling thread.
     private static func hand(_ letter: [UInt8], for recipient: String, to server: MailServer) -> Failure? {
-        // What libcurl says of an error: with the code of the server's answer, and without what was sent.
+        // libcurl's text of an error has the code of the server's answer, and nothing of the letter.
         let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
         message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         defer { message.deallocate() }

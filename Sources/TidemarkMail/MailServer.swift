@@ -1,20 +1,21 @@
 import CCurl
 import Foundation
 
-/// The server that letters are handed to, and as whom.
+/// The mail server for letters, with the sender and the login there.
 package struct MailServer: Sendable {
-    /// Why letters can't be sent so.
+    /// Why the options of a mail server are refused.
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
     }
 
     package let host: String
     package let port: Int
-    /// Whether the connection begins with TLS; otherwise the server has to offer it before anything is told to it (STARTTLS).
+    /// Whether the connection begins with TLS. Otherwise the server has to offer TLS before the login and the letter are sent
+    /// (STARTTLS).
     package let beginsWithTLS: Bool
     /// The address that letters are from.
     package let sender: String
-    /// What the server asks for before it takes a letter.
+    /// The login, if the server asks for one.
     package let login: (user: String, password: String)?
     /// A file of certificates to trust, in PEM, instead of the machine's.
     package let authorities: String?
@@ -22,10 +23,10 @@ package struct MailServer: Sendable {
     /// - Parameters:
     ///   - address: `smtps://host` or `smtp://host`, with a port if it is not 465 or 587.
     ///   - sender: The address that letters are from.
-    ///   - user: The user's name at the server; `nil` where it asks for none.
+    ///   - user: The user's name at the server; `nil` where the server asks for no login.
     ///   - password: The user's password.
     ///   - authorities: A file of certificates to trust, in PEM, instead of the machine's.
-    /// - Throws: ``Failure`` for what can't be.
+    /// - Throws: ``Failure`` for options that are refused.
     package init(
         _ address: String, from sender: String, user: String? = nil, password: String? = nil, authorities: String? = nil
     ) throws(Failure) {
@@ -50,15 +51,16 @@ package struct MailServer: Sendable {
         self.authorities = authorities
     }
 
-    /// Whether it is this machine: then there is nobody in between.
+    /// Whether the server is on this machine, so that no network is in between.
     var isHere: Bool {
         var address = in_addr()
         let isLoopback = host.hasPrefix("127.") && inet_pton(AF_INET, host, &address) == 1
         return isLoopback || host == "localhost" || host == "::1" || host == "[::1]"
     }
 
-    /// What is asked of TLS on a connection that begins without it. On this machine, a mail server has a certificate of its own that nobody has
-    /// signed: without a password and without authorities to check it by, TLS is not asked for.
+    /// How much TLS is required on a connection that begins without it. A mail server on this machine often has a certificate
+    /// that no authority has signed: without a login, TLS is not required there. It is used if authorities are given and the
+    /// server offers it.
     var security: curl_usessl {
         guard isHere, login == nil else { return CURLUSESSL_ALL }
         return authorities == nil ? CURLUSESSL_NONE : CURLUSESSL_TRY

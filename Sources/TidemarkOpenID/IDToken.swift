@@ -1,21 +1,21 @@
 import Foundation
 import TidemarkModel
 
-/// An ID token (OpenID Connect Core 1.0, section 2): what a provider says of who has signed in, signed.
+/// An ID token (OpenID Connect Core 1.0, section 2): a provider's signed statement about the person who has signed in.
 struct IDToken: Sendable {
-    /// What a token has to fit to.
+    /// The values that a token has to match.
     struct Expectation: Sendable {
         let issuer, clientID, nonce: String
-        /// Seconds since 1970 UTC, of now.
+        /// The present time: seconds since 1970 UTC.
         let now: Double
-        /// Since when the person has to have signed in at the provider, in seconds since 1970 UTC; `nil` for whenever.
+        /// The earliest time at which the person may have signed in at the provider: seconds since 1970 UTC; `nil` for any.
         var signedInSince: Double?
     }
 
     private struct Header: Decodable {
         let algorithm: String
         let keyID: String?
-        /// Extensions that have to be understood. None is known here.
+        /// The extensions that a reader has to understand. None is known here.
         let extensions: [String]?
 
         enum CodingKeys: String, CodingKey {
@@ -29,9 +29,9 @@ struct IDToken: Sendable {
         let issuer, subject: String
         let audience: Audience
         let authorizedParty, nonce: String?
-        /// Seconds since 1970 UTC, as all times.
+        /// Seconds since 1970 UTC, as are all times.
         let expires, issued: Double
-        /// When the person has signed in at the provider.
+        /// When the person signed in at the provider.
         let signedIn: Double?
         let email, name, userName: String?
         let isEmailVerified: Flag?
@@ -85,14 +85,14 @@ struct IDToken: Sendable {
     private let claims: Claims
     private let signedBytes, signature: [UInt8]
 
-    /// Bytes of a token. Those of providers have some thousand.
+    /// The most bytes of a token. A provider's tokens have some thousand.
     private static let sizeMax = 64 << 10
-    /// Seconds that the clocks of two machines may differ by.
+    /// The seconds by which the clocks of two machines may differ.
     static let leeway: Double = 60
-    /// Seconds since a token was issued: it comes from the provider itself, just now.
+    /// The greatest age of a token in seconds. It comes from the provider directly, and so is new.
     private static let ageMax: Double = 10 * 60
 
-    /// Takes a token apart. Nothing of it is known to be true before ``checked(_:with:)``.
+    /// Decodes a token. Nothing in it can be trusted before ``checked(_:with:)``.
     init(_ text: String) throws(IDTokenDefect) {
         let parts = text.utf8.count <= Self.sizeMax ? text.split(separator: ".", omittingEmptySubsequences: false) : []
         guard parts.count == 3, let header = Base64URL.bytes(parts[0]), let content = Base64URL.bytes(parts[1]),
@@ -106,19 +106,19 @@ struct IDToken: Sendable {
         signedBytes = Array("\(parts[0]).\(parts[1])".utf8)
     }
 
-    /// Whether two texts have the same bytes: `==` takes some letters for others.
+    /// Whether two texts have the same bytes. `==` treats canonically equivalent texts as equal.
     private static func areSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
 
     /// Checks all of a token.
     ///
-    /// - Returns: What it says, which is the provider's word.
+    /// - Returns: The token's claims.
     func checked(_ expected: Expectation, with keys: JSONWebKeySet) throws(IDTokenDefect) -> Claims {
         guard let key = keys.key(keyID, for: algorithm) else { throw .unknownKey }
         guard key.verifies(signature, of: signedBytes) else { throw .signature }
         guard Self.areSame(claims.issuer, expected.issuer) else { throw .issuer }
         let isAlone = claims.audience.clients.count == 1
         guard claims.audience.clients.contains(where: { Self.areSame($0, expected.clientID) }) else { throw .audience }
-        // One that is for others as well says to which of them it was issued.
+        // A token for several clients says to which of them it was issued.
         guard claims.authorizedParty.map({ Self.areSame($0, expected.clientID) }) ?? isAlone else { throw .authorizedParty }
         guard claims.expires > expected.now - Self.leeway else { throw .expired }
         guard claims.issued < expected.now + Self.leeway else { throw .notYetValid }

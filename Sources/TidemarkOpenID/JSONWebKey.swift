@@ -2,7 +2,7 @@ import COpenSSL
 import Foundation
 import TidemarkModel
 
-/// How an ID token is signed. There are no others: an algorithm that is not here is refused.
+/// The algorithms by which an ID token may be signed. All others are refused.
 enum SigningAlgorithm: String, Sendable {
     /// RSA with PKCS #1 v1.5 and SHA-256.
     case rs256 = "RS256"
@@ -10,15 +10,15 @@ enum SigningAlgorithm: String, Sendable {
     case es256 = "ES256"
 }
 
-/// A public key of a provider (RFC 7517), of RSA or of the curve P-256.
+/// A public key of a provider (RFC 7517), for RSA or the curve P-256.
 ///
-/// `@unchecked Sendable`: the key is not changed once it is made, and libcrypto lets several threads verify with one.
+/// `@unchecked Sendable`: the key is not changed after it is made, and libcrypto lets several threads verify with one key.
 final class JSONWebKey: @unchecked Sendable {
     let id: String?
     let algorithm: SigningAlgorithm
     private let key: OpaquePointer
 
-    /// Bits of an RSA key. Fewer can be broken, and more take long.
+    /// The bits of an RSA key. Fewer can be broken, and more take long.
     private static let modulusSize = 2_048...8_192
 
     struct Document: Decodable {
@@ -36,7 +36,7 @@ final class JSONWebKey: @unchecked Sendable {
         }
     }
 
-    /// - Returns: `nil` for a key of another kind or for another use, and for one that is none.
+    /// - Returns: `nil` for a key of another kind or use, and for an invalid key.
     init?(_ document: Document) {
         guard document.use == nil || document.use == "sig", (document.id?.utf8.count ?? 0) <= 1_000 else { return nil }
         let der: [UInt8]
@@ -57,7 +57,7 @@ final class JSONWebKey: @unchecked Sendable {
         }
         guard document.algorithm == nil || document.algorithm == algorithm.rawValue else { return nil }
         defer { ERR_clear_error() }
-        // It looks as well whether a point is one of the curve.
+        // d2i_PUBKEY also checks that a point lies on the curve.
         let read = der.withUnsafeBufferPointer { bytes in
             var place = bytes.baseAddress
             return d2i_PUBKEY(nil, &place, bytes.count)
@@ -68,18 +68,18 @@ final class JSONWebKey: @unchecked Sendable {
 
     deinit { EVP_PKEY_free(key) }
 
-    /// A number without zero bytes in front; `nil` for none.
+    /// Decodes a number, without zero bytes in front; `nil` for none.
     private static func number(_ text: String?) -> [UInt8]? {
         guard let text, let bytes = Base64URL.bytes(text) else { return nil }
         let number = Array(bytes.drop { $0 == 0 })
         return number.isEmpty ? nil : number
     }
 
-    /// Whether a signature, as JSON Web Tokens have it (RFC 7518), is the key owner's of these bytes.
+    /// Whether a signature of these bytes, in the form that RFC 7518 defines, is valid under this key.
     func verifies(_ signature: [UInt8], of bytes: [UInt8]) -> Bool {
         var signature = signature
         if algorithm == .es256 {
-            // Two numbers of 32 bytes; libcrypto takes them in DER.
+            // The signature is two numbers of 32 bytes. libcrypto takes them in DER.
             guard signature.count == 64 else { return false }
             signature = DER.sequence(DER.integer(signature[..<32]) + DER.integer(signature[32...]))
         }
@@ -97,10 +97,10 @@ final class JSONWebKey: @unchecked Sendable {
 struct JSONWebKeySet: Sendable {
     let keys: [JSONWebKey]
 
-    /// Keys that are looked at. No provider has as many.
+    /// The most keys that are read. No provider has as many.
     private static let most = 100
 
-    /// What is no key of ours is left out.
+    /// Keys that can't be decoded are left out.
     private struct Document: Decodable {
         struct Key: Decodable {
             let document: JSONWebKey.Document?
@@ -111,7 +111,7 @@ struct JSONWebKeySet: Sendable {
         let keys: [Key]
     }
 
-    /// - Throws: ``OpenIDError`` `unreachable` for what is no such text.
+    /// - Throws: ``OpenIDError`` `unreachable` if the bytes are no key set.
     init(_ bytes: [UInt8]) throws(OpenIDError) {
         guard let document = try? JSONDecoder().decode(Document.self, from: Data(bytes)) else {
             throw OpenIDError(.unreachable, "what the identity provider gives out as its keys are none")
@@ -119,16 +119,16 @@ struct JSONWebKeySet: Sendable {
         keys = document.keys.prefix(Self.most).compactMap { $0.document.flatMap { JSONWebKey($0) } }
     }
 
-    /// The key that a token is signed with, as its header says.
+    /// The key with which a token is signed, by the token's header.
     ///
-    /// - Parameter id: `nil` where the header names none: then there has to be one alone.
+    /// - Parameter id: `nil` where the header names no key: then only a single key fits.
     func key(_ id: String?, for algorithm: SigningAlgorithm) -> JSONWebKey? {
         let fitting = keys.filter { $0.algorithm == algorithm && (id == nil || $0.id == id) }
         return fitting.count == 1 ? fitting[0] : nil
     }
 }
 
-/// The little of DER (X.690) that keys and signatures are handed to libcrypto in.
+/// The part of DER (X.690) that libcrypto needs for keys and signatures.
 enum DER {
     private static func item(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []
@@ -155,7 +155,7 @@ enum DER {
 
     private static func bits(_ content: [UInt8]) -> [UInt8] { item(0x03, [0] + content) }
 
-    /// SubjectPublicKeyInfo of a key of RSA.
+    /// SubjectPublicKeyInfo of an RSA key.
     static func rsaKey(modulus: [UInt8], exponent: [UInt8]) -> [UInt8] {
         let rsaEncryption: [UInt8] = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00]
         return sequence(sequence(rsaEncryption) + bits(sequence(integer(modulus) + integer(exponent))))

@@ -1,15 +1,16 @@
 import TidemarkModel
 
-/// A document of a provider, which is fetched when it is needed and kept for a while. Whoever needs it while it is fetched waits for that fetch.
+/// A document of a provider, which is fetched when it is needed and kept for a while. A request during a fetch waits for that
+/// fetch.
 final class KeptDocument<Document: Sendable>: Sendable {
     private struct State {
         var kept: (document: Document, at: Int64)?
-        /// A failure is kept, too: who can't be reached is not asked by each request.
+        /// The last failure, so that not every request asks a provider that can't be reached.
         var failure: (error: OpenIDError, at: Int64)?
         var running: Task<Result<Document, OpenIDError>, Never>?
     }
 
-    /// Where a document comes from.
+    /// How a request gets the document.
     private enum Way {
         case known(Result<Document, OpenIDError>)
         case fetching(Task<Result<Document, OpenIDError>, Never>, before: Document?)
@@ -17,17 +18,17 @@ final class KeptDocument<Document: Sendable>: Sendable {
 
     private let state = LockedValue(State())
     private let fetch: @Sendable () async throws(OpenIDError) -> Document
-    /// Microseconds that only go on.
+    /// The clock: microseconds since 1970 UTC.
     private let now: @Sendable () -> Int64
 
     private static var second: Int64 { 1_000_000 }
-    /// For how long a document counts as new.
+    /// How long a document counts as new.
     private static var newFor: Int64 { 3_600 * second }
-    /// For how long a document is good that can't be fetched again.
+    /// How long a document is used that can't be fetched again.
     private static var goodFor: Int64 { 24 * 3_600 * second }
-    /// Before a document is fetched again after a failure.
+    /// The pause before a document is fetched again after a failure.
     private static var pause: Int64 { 5 * second }
-    /// Before a document is fetched again because it lacks something.
+    /// The pause before a document is fetched again because it lacks something.
     private static var demandPause: Int64 { 30 * second }
 
     init(now: @escaping @Sendable () -> Int64, _ fetch: @escaping @Sendable () async throws(OpenIDError) -> Document) {
@@ -36,7 +37,7 @@ final class KeptDocument<Document: Sendable>: Sendable {
 
     /// Returns the document.
     ///
-    /// - Parameter isLacking: Whether the one that is kept lacks something: then it is fetched again, unless it is too new for that.
+    /// - Parameter isLacking: Whether the kept document lacks something. Then it is fetched again, unless it is too new for that.
     func document(isLacking: Bool = false) async throws(OpenIDError) -> Document {
         let time = now()
         let way: Way = state.withLock { state in

@@ -1,7 +1,7 @@
 import Foundation
 import TidemarkModel
 
-/// Asks an identity provider who somebody is: OpenID Connect with the authorisation code flow, PKCE, state and nonce.
+/// Signs people in with an identity provider: OpenID Connect with the authorisation code flow, PKCE, state and nonce.
 ///
 /// ```swift
 /// let client = OpenIDClient(provider)
@@ -11,15 +11,15 @@ import TidemarkModel
 /// let identity = try await client.identity(code: code, secret, redirectURI: "https://cloud.example.org/account/callback")
 /// ```
 ///
-/// What the provider sends is taken for hostile until it is checked: sizes, times, addresses, and each claim of the ID token.
+/// Nothing that the provider sends is trusted before it is checked: sizes, times, addresses, and each claim of the ID token.
 package final class OpenIDClient: Sendable {
-    /// Who somebody is, as the provider vouches for.
+    /// An identity that the provider vouches for.
     package struct Identity: Hashable, Sendable {
         package let issuer, subject: String
-        /// An address that is the person's; `nil` where the provider does not say that it has made sure of that.
+        /// The person's e-mail address; `nil` where the provider does not say that it has verified the address.
         package let verifiedEmail: String?
         package let name: String?
-        /// What people know the identity by.
+        /// The identity's name for people.
         package let label: String
     }
 
@@ -32,7 +32,7 @@ package final class OpenIDClient: Sendable {
 
     /// - Parameters:
     ///   - now: Microseconds since 1970 UTC; a parameter for tests.
-    ///   - patience: Within what the provider has to answer; a parameter for tests.
+    ///   - patience: The time within which the provider has to answer; a parameter for tests.
     package init(
         _ provider: OpenIDProvider, now: @escaping @Sendable () -> Int64 = Timestamp.now,
         patience: Duration = .seconds(10)
@@ -47,7 +47,7 @@ package final class OpenIDClient: Sendable {
         (self.provider, self.connection, self.metadata, self.now) = (provider, connection, metadata, now)
     }
 
-    /// Returns the address that a browser is sent to.
+    /// Returns the address to which a browser is sent.
     ///
     /// - Parameters:
     ///   - redirectURI: Where the provider sends the browser afterwards, as it is registered there.
@@ -65,7 +65,8 @@ package final class OpenIDClient: Sendable {
         return try await metadata.document().authorization.with(values)
     }
 
-    /// Makes sure that an answer is this provider's, as far as it says so (RFC 9207).
+    /// Checks that an answer is from this provider (RFC 9207). An answer without an issuer passes, unless this provider always
+    /// names itself.
     ///
     /// - Parameter issuer: The parameter `iss` of the answer.
     /// - Throws: ``OpenIDError`` `untrusted`, `unreachable`, `misconfigured`.
@@ -76,13 +77,14 @@ package final class OpenIDClient: Sendable {
         }
     }
 
-    /// Exchanges a code for who somebody is.
+    /// Exchanges a code for an identity.
     ///
     /// - Parameters:
-    ///   - code: What the browser has brought back.
-    ///   - redirectURI: As the browser was sent with.
-    ///   - since: Since when the person has to have signed in at the provider: microseconds since 1970 UTC; `nil` for whenever.
-    ///   - asksForEmail: Whether to ask for the person's address where the ID token has none.
+    ///   - code: The code that the browser brought back.
+    ///   - redirectURI: The address that the browser was sent with.
+    ///   - since: The earliest time at which the person may have signed in at the provider: microseconds since 1970 UTC; `nil`
+    ///     for any.
+    ///   - asksForEmail: Whether to ask for the person's e-mail address where the ID token has none.
     /// - Throws: ``OpenIDError``.
     package func identity(
         code: String, _ secret: SignInSecret, redirectURI: String, signedInSince since: Int64? = nil, asksForEmail: Bool = false
@@ -129,7 +131,7 @@ package final class OpenIDClient: Sendable {
         case (nil, _): form.append(("client_id", provider.clientID))
         case (let clientSecret?, .post): form += [("client_id", provider.clientID), ("client_secret", clientSecret)]
         case (let clientSecret?, .basic):
-            // Each encoded before (RFC 6749, section 2.3.1).
+            // Each part is encoded first (RFC 6749, section 2.3.1).
             let pair = "\(PercentCoding.encoded(provider.clientID)):\(PercentCoding.encoded(clientSecret))"
             headers.append(("Authorization", "Basic \(Data(pair.utf8).base64EncodedString())"))
         }
@@ -154,7 +156,7 @@ package final class OpenIDClient: Sendable {
         return answer
     }
 
-    /// What a token says. A key that is unknown may be a new one: then the keys are fetched again, once.
+    /// Returns a token's claims. An unknown key may be new: then the keys are fetched again, once.
     private func claims(of text: String, _ expected: IDToken.Expectation) async throws(OpenIDError) -> IDToken.Claims {
         var keys = try await keys.document()
         do throws(IDTokenDefect) {
@@ -202,7 +204,7 @@ package final class OpenIDClient: Sendable {
         }
     }
 
-    /// Asks for what the ID token does not have (OpenID Connect Core 1.0, section 5.3).
+    /// Fetches the claims that the ID token lacks (OpenID Connect Core 1.0, section 5.3).
     private func userInfo(
         at address: ProviderAddress, _ access: String, of profile: Profile
     ) async throws(OpenIDError) -> Profile {

@@ -1,21 +1,21 @@
-/// Why an identity provider has not told who somebody is.
+/// Why a sign-in with an identity provider has failed.
 package struct OpenIDError: Error, Sendable, CustomStringConvertible {
     /// The kind of error.
     package enum Code: String, Sendable {
-        /// The options of the provider can't be.
+        /// The provider's options are invalid.
         case invalid
-        /// The provider can't be reached, or does not answer as one does. It may later.
+        /// The provider can't be reached, or does not answer like an identity provider. A later try may succeed.
         case unreachable
-        /// What the provider says of itself is not what it may be: who runs the server has to look at it.
+        /// The provider's configuration and the server's options do not fit together. An operator has to look at it.
         case misconfigured
-        /// The provider does not take the code: it was used, or is too old.
+        /// The provider refuses the code: it was used, or is too old.
         case refused
-        /// The provider's word can't be trusted.
+        /// The provider's answer can't be trusted.
         case untrusted
     }
 
     package let code: Code
-    /// What is wrong, for who runs the server: a sentence without a final period.
+    /// What is wrong, for operators: a sentence without a final period.
     package let message: String
     /// With `untrusted`: what is wrong with the ID token.
     package let defect: IDTokenDefect?
@@ -28,7 +28,7 @@ package struct OpenIDError: Error, Sendable, CustomStringConvertible {
 
     package var description: String { message }
 
-    /// A text of others as a part of a message: short, in one line, of ASCII.
+    /// Makes a provider's text fit for a message: short, one line, ASCII.
     static func shown(_ text: String) -> String {
         String(text.unicodeScalars.prefix(100).map { (0x20...0x7e).contains($0.value) ? Character($0) : "?" })
     }

@@ -2,27 +2,28 @@ package import Foundation
 import TidemarkCloud
 import TidemarkHTTP
 
-/// An identity provider, and as whom this server is registered there.
+/// An identity provider, and this server's registration there.
 package struct OpenIDProvider: Sendable {
-    /// The address that the provider calls itself. It is compared as it stands.
+    /// The address by which the provider calls itself. It is compared as it stands.
     package let issuer: String
     package let clientID: String
-    /// What this server shows as the client; `nil` where it is registered as one without a secret.
+    /// The client's secret; `nil` where this server is registered as a client without a secret.
     package let clientSecret: String?
-    /// What people know the provider by.
+    /// The provider's name for people.
     package let name: String
-    /// Whether an identity that is connected with no account gets a new one.
+    /// Whether an identity that is connected with no account gets a new account.
     package let signsUp: Bool
-    /// From whom the certificates of the provider may be.
+    /// The authorities from which the provider's certificate may be.
     let trustRoots: TrustRoots
 
     /// - Parameters:
-    ///   - issuer: The address that the provider calls itself; `http` only on this machine.
-    ///   - clientID: As the provider has given it out.
-    ///   - clientSecret: As the provider has given it out; `nil` for none.
-    ///   - name: What people know the provider by; the host's name by default.
-    ///   - signsUp: Whether an identity that is connected with no account gets a new one.
-    ///   - authorities: A file of certificates in PEM, of whom that of the provider is; `nil` for those that this machine trusts.
+    ///   - issuer: The address by which the provider calls itself; `http` only on this machine.
+    ///   - clientID: The client's identifier, which the provider has given out.
+    ///   - clientSecret: The client's secret, which the provider has given out; `nil` for none.
+    ///   - name: The provider's name for people; the host's name by default.
+    ///   - signsUp: Whether an identity that is connected with no account gets a new account.
+    ///   - authorities: A file of certificates in PEM that sign the provider's; `nil` for the certificates that this machine
+    ///     trusts.
     /// - Throws: ``OpenIDError`` `invalid`.
     package init(
         _ issuer: String, clientID: String, clientSecret: String? = nil, name: String? = nil, signsUp: Bool = false,
@@ -54,20 +55,20 @@ package struct OpenIDProvider: Sendable {
         }
     }
 
-    /// Where the provider says what it is (OpenID Connect Discovery 1.0, section 4).
+    /// The address of the provider's configuration (OpenID Connect Discovery 1.0, section 4).
     var configurationAddress: String {
         "\(issuer.hasSuffix("/") ? String(issuer.dropLast()) : issuer)/.well-known/openid-configuration"
     }
 }
 
-/// An address of a provider: encrypted, or on this machine, and with no character that an attribute or a header would take for its end.
+/// An address of a provider: encrypted, or on this machine. It has no character that could end an attribute or a header.
 struct ProviderAddress: Hashable, Sendable {
     let text: String
     let host: String
     let isSecure: Bool
     let hasQuery: Bool
 
-    /// - Returns: `nil` for what is no such address.
+    /// - Returns: `nil` if the text is no such address.
     init?(_ text: String) {
         let allowed = Set("-._~:/?[]@!$&()*+,;=%".utf8)
         guard (1...1_000).contains(text.utf8.count),
@@ -92,7 +93,7 @@ struct ProviderAddress: Hashable, Sendable {
                 && octets.allSatisfy { text in UInt8(text).map { "\($0)" } == String(text) }
     }
 
-    /// The address with more in its query, each encoded.
+    /// The address with more names and values in its query, which are encoded here.
     func with(_ values: [(name: String, value: String)]) -> String {
         text + (hasQuery ? "&" : "?") + FormText.encoded(values)
     }

@@ -1,15 +1,15 @@
 import Foundation
 import TidemarkHTTP
 
-/// Sends requests to a provider, and reads no more of an answer, and waits no longer for it, than a provider needs. Redirects are not followed.
+/// Sends requests to a provider. The size of an answer and the time for it are limited. Redirects are not followed.
 struct ProviderConnection: Sendable {
     private let transport: CurlTransport
     private let times: HTTPTimes
 
-    /// Bytes of an answer. Those of providers have some thousand.
+    /// The most bytes of an answer. A provider's answers have some thousand.
     private static let answerSize = 256 << 10
 
-    /// - Parameter patience: Within what the provider has to answer.
+    /// - Parameter patience: The time within which the provider has to answer.
     init(_ provider: OpenIDProvider, patience: Duration) {
         transport = CurlTransport(trustRoots: provider.trustRoots, isSecure: provider.issuer.hasPrefix("https:"))
         times = HTTPTimes(

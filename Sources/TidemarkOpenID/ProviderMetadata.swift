@@ -1,8 +1,8 @@
 import Foundation
 
-/// What a provider says of itself (OpenID Connect Discovery 1.0, section 3), as far as it is used.
+/// A provider's configuration (OpenID Connect Discovery 1.0, section 3), as far as it is used.
 struct ProviderMetadata: Sendable {
-    /// How this server shows that it is the client.
+    /// How this server sends the client's secret.
     enum Authentication: Sendable {
         /// In the header.
         case basic
@@ -34,7 +34,7 @@ struct ProviderMetadata: Sendable {
         }
     }
 
-    /// - Throws: ``OpenIDError`` `unreachable` for what is no such text, `misconfigured` for what can't be.
+    /// - Throws: ``OpenIDError`` `unreachable` if the bytes are no configuration, `misconfigured` if it does not fit.
     init(_ bytes: [UInt8], of provider: OpenIDProvider) throws(OpenIDError) {
         let document: Document
         do {
@@ -62,7 +62,7 @@ struct ProviderMetadata: Sendable {
         (authorization, token) = (try address(document.authorization), try address(document.token))
         keys = try address(document.keys)
         if let text = document.userInfo { userInfo = try address(text) } else { userInfo = nil }
-        // Where nothing is said it is the header.
+        // The default is the header.
         let methods = document.authenticationMethods ?? ["client_secret_basic"]
         authentication = methods.contains("client_secret_basic") || !methods.contains("client_secret_post") ? .basic : .post
         namesItself = document.namesItself ?? false

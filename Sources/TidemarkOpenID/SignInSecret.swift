@@ -1,16 +1,16 @@
 import TidemarkModel
 
-/// What binds a sign-in at a provider to the browser in which it has begun: 32 random bytes, which only that browser has.
+/// The secret that binds a sign-in at a provider to the browser in which it began: 32 random bytes, which only that browser has.
 ///
-/// From them follow the state, by which the provider's answer is known again; the nonce, by which its ID token is; and the verifier, without
-/// which nobody can use the code (RFC 7636). None of the three tells another.
+/// Three values are derived from them: the state, which the provider's answer has to bring back; the nonce, which the ID token
+/// has to contain; and the verifier, without which nobody can use the code (RFC 7636). None of the three reveals another.
 package struct SignInSecret: Hashable, Sendable {
     /// 32 bytes.
     package let bytes: [UInt8]
 
     package static let size = 32
 
-    /// Makes one by chance.
+    /// Makes a random secret.
     package init() {
         var generator = SystemRandomNumberGenerator()
         bytes = (0..<Self.size).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -22,13 +22,13 @@ package struct SignInSecret: Hashable, Sendable {
         self.bytes = Array(bytes)
     }
 
-    /// What the provider's answer has to bring along.
+    /// The value that the provider's answer has to bring back.
     package var state: String { derived("state") }
-    /// What the ID token has to have.
+    /// The value that the ID token has to contain.
     package var nonce: String { derived("nonce") }
-    /// What shows that the code is this server's.
+    /// The value that proves that the code was made for this server.
     package var verifier: String { derived("verifier") }
-    /// The digest of the verifier, for the address that the browser is sent to.
+    /// The digest of the verifier, for the address to which the browser is sent.
     package var challenge: String { Base64URL.text(Self.sha256(Array(verifier.utf8))) }
 
     private func derived(_ name: String) -> String { Base64URL.text(Self.sha256(Array("\(name)\0".utf8) + bytes)) }

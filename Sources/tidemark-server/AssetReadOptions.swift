@@ -20,7 +20,7 @@ struct AssetReadOptions: ParsableArguments {
     var reads: ServerConfiguration.AssetReads { assetReads == "signed" ? .signed(endpoint: s3PublicEndpoint) : .server }
 
     /// - Parameters:
-    ///   - storage: Where the contents are.
+    ///   - storage: The storage of the contents.
     ///   - isSecure: Whether clients are known to reach the server by https.
     func validate(with storage: StorageOptions, isSecure: Bool) throws {
         guard ["server", "signed"].contains(assetReads) else { throw ValidationError("--asset-reads takes server or signed") }

@@ -43,7 +43,7 @@ struct IdentityOptions: ParsableArguments {
         }
     }
 
-    /// The provider; `nil` where there is none.
+    /// The provider that the options name; `nil` for none.
     func provider() throws(ServerError) -> OpenIDProvider? {
         guard let identityProvider, let identityClientID else { return nil }
         let secret = try secret()
@@ -65,11 +65,11 @@ struct IdentityOptions: ParsableArguments {
     }
 }
 
-/// Files that keep a secret from the command line.
+/// Reads secrets from files, so that the command line does not show them.
 enum SecretFile {
     /// Reads a file of one line.
     ///
-    /// - Parameter what: What the line is.
+    /// - Parameter what: The name of the line's content, for messages.
     static func line(of path: String, option: String, what: String) throws(ServerError) -> String {
         guard let file = FileHandle(forReadingAtPath: path), let bytes = try? file.read(upToCount: 4_097) else {
             throw ServerError(.io, "\(path), the file of \(option), can't be read")

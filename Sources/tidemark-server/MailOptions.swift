@@ -3,7 +3,7 @@ import Foundation
 import TidemarkMail
 import TidemarkServer
 
-/// The mail server that letters to people are handed to.
+/// The mail server for letters to people.
 struct MailOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -36,7 +36,7 @@ struct MailOptions: ParsableArguments {
         }
     }
 
-    /// The server; `nil` where no letters are sent.
+    /// The mail server that the options name; `nil` where no letters are sent.
     func server() throws(ServerError) -> MailServer? {
         guard let smtpServer, let smtpFrom else { return nil }
         let password = try smtpUser == nil ? nil : password()

@@ -3,13 +3,13 @@ import TidemarkCommands
 import TidemarkServer
 
 extension StorageOptions {
-    /// The place; `nil` without a database.
+    /// The place that the options name; `nil` without a database.
     func place() -> ServerConfiguration.Database? {
         guard let database, let assets else { return nil }
         return place(database: database, assets: assets)
     }
 
-    /// The place of a database and of its assets, with what else the options say.
+    /// The place of a database and of its assets, with the other options.
     func place(database: String, assets: String) -> ServerConfiguration.Database {
         let place: ServerConfiguration.Assets =
             if let (name, prefix) = Self.bucket(of: assets) {

@@ -10,7 +10,7 @@ import TidemarkServer
 
 @main
 struct TidemarkServerCommand: AsyncParsableCommand {
-    /// What it was started as: `tidemark serve` says so in the place of the program's name.
+    /// The name with which messages begin. `tidemark serve` starts this program with that text as its argument 0.
     private static let name = CommandLine.arguments.first == "tidemark serve" ? "tidemark serve" : "tidemark-server"
 
     static let configuration = CommandConfiguration(
@@ -50,7 +50,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
     static func main() async {
         let given = Array(CommandLine.arguments.dropFirst())
         if given.first == "admin" {
-            // The tool can do without a library of databases, and becomes this program for a cloud in one.
+            // The tool is built without libpq. It executes this program to administer a cloud in a database.
             Tidemark.logToStandardError()
             return await AdminDatabases.$opener.withValue(ServedAdministration()) { await Tidemark.run(given) }
         }
@@ -173,7 +173,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         }
         try reading.validate(
             with: storage, isSecure: publicURL.map { $0.lowercased().hasPrefix("https:") } ?? (tlsCert != nil))
-        // Commands that administer wait for no notification.
+        // Only the server waits for notifications; commands that administer a cloud do not.
         guard !storage.databasePooler || storage.databaseDirect != nil else {
             throw ValidationError("--database-direct is missing: \(ServerConfiguration.Database.needsListenAddress)")
         }
@@ -184,12 +184,12 @@ struct TidemarkServerCommand: AsyncParsableCommand {
 
     func run() async throws {
         Self.returnMemory()
-        // What it makes is for its own user only.
+        // Files that the server makes are for its own user only.
         _ = umask(0o077)
-        // What a request waits for goes on in the thread that reads and writes connections: no other has to be woken for it.
+        // Tasks run on the threads that read and write connections, so that a request wakes no other thread.
         NIOSingletons.unsafeTryInstallSingletonPosixEventLoopGroupAsConcurrencyGlobalExecutor()
         let level = Logger.Level(rawValue: logLevel) ?? .info
-        // The loggers of other modules, as that of the cloud, write the same lines.
+        // The loggers of all modules write lines of the same form.
         LoggingSystem.bootstrap { _ in LogfmtHandler(level: level) }
         let logger = Logger(label: "tidemark-server")
         var temporary: TemporaryFolder?
@@ -237,7 +237,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         }
     }
 
-    /// The line of the file of the token for the figures.
+    /// Reads the token for the figures from its file.
     private func metricsToken() throws(ServerError) -> String? {
         guard let metricsTokenFile else { return nil }
         guard let file = FileHandle(forReadingAtPath: metricsTokenFile), let bytes = try? file.read(upToCount: 4_097) else {
@@ -264,13 +264,14 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         nonisolated(unsafe) private static var trimming: (any DispatchSourceTimer)?
     #endif
 
-    /// Has large buffers go back to the system as soon as they are done with: else many large answers at once are held for good.
+    /// Makes the allocator return large buffers to the system when they are freed. Otherwise the process keeps the memory of many
+    /// large answers.
     private static func returnMemory() {
         #if os(Linux)
             _ = mallopt(M_ARENA_MAX, 2)
             _ = mallopt(M_MMAP_THRESHOLD, 256 << 10)
             _ = mallopt(M_TRIM_THRESHOLD, 8 << 20)
-            // What lies between what is still in use goes back by itself only now and then.
+            // The allocator seldom returns free memory between used blocks by itself.
             let timer = DispatchSource.makeTimerSource(queue: DispatchQueue(label: "tidemark.memory", qos: .utility))
             timer.schedule(deadline: .now() + 10, repeating: 10, leeway: .seconds(5))
             timer.setEventHandler { _ = malloc_trim(4 << 20) }
@@ -279,7 +280,7 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         #endif
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Listening: Encodable {
         var done = "serve"
         let address: String
@@ -291,17 +292,17 @@ struct TidemarkServerCommand: AsyncParsableCommand {
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         // Texts and a number can always be encoded.
         guard let line = try? encoder.encode(listening) else { return }
-        // The server serves also where nobody reads what it prints.
+        // A closed standard output does not stop the server.
         try? FileHandle.standardOutput.write(contentsOf: line + Data("\n".utf8))
     }
 
     private static func tell(_ text: String) {
-        // Nobody is left who could read that standard error is gone.
+        // If standard error is closed, there is nowhere to report that.
         try? FileHandle.standardError.write(contentsOf: Data("\(name): \(text)\n".utf8))
     }
 }
 
-/// How much the server takes.
+/// The server's limits.
 struct LimitOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes of a request's JSON.", valueName: "bytes"))
     var bodySize = ServerLimits().bodySize
@@ -368,7 +369,7 @@ struct LimitOptions: ParsableArguments {
         for (name, number, least) in numbers where number < least || number > 1 << 40 {
             throw ValidationError("--\(name) takes a number from \(least) on")
         }
-        // What can never be is not to be told as something to try again.
+        // A body that can never fit must not be answered with "try again later".
         let (all, own) = bodies
         guard own >= 2 * bodySize else {
             let name = bodiesSizeOfAddress == nil ? "--bodies-size" : "--bodies-size-of-address"
@@ -380,7 +381,8 @@ struct LimitOptions: ParsableArguments {
         }
     }
 
-    /// Bytes of bodies that are held at once, of all requests and of those from one address: what is not said fits to what is.
+    /// The most bytes of bodies that are held at once: of all requests, and of requests from one address. An option that is not
+    /// given follows from the one that is.
     private var bodies: (all: Int, own: Int) {
         let usual = ServerLimits()
         let all = bodiesSize ?? max(usual.bodiesSize, 2 * (bodiesSizeOfAddress ?? 2 * bodySize))
@@ -402,7 +404,7 @@ struct LimitOptions: ParsableArguments {
 }
 
 extension ServerError {
-    /// As in sysexits.h.
+    /// The exit code, as in sysexits.h.
     var exitStatus: Int32 {
         switch code {
         case .noData, .certificate: 66

@@ -56,7 +56,7 @@ typedef enum tide_kind {
     TIDE_KIND_PATHS = 7,
     /// The identifier of an asset, or a JSON array of them, that the same record must already hold; the writer checks it.
     TIDE_KIND_CLAIM = 8,
-    /// Only between reading a row and inferring its column's type.
+    /// This kind and those below exist only between reading a row and inferring its column's type.
     TIDE_KIND_BOOLEAN = 20,
     TIDE_KIND_RAW_NUMBER = 21,
     TIDE_KIND_RAW_LIST = 22,
@@ -107,7 +107,7 @@ typedef struct tide_batch tide_batch;
 tide_status tide_batch_create(uint32_t row_limit, size_t byte_limit, tide_batch *TIDE_NULLABLE *_Nonnull batch);
 /// Frees a batch and all that its text and cells occupy. NULL does nothing.
 void tide_batch_destroy(tide_batch *TIDE_NULLABLE batch);
-/// Empties a batch, columns included, and keeps its memory for the next use (memory far beyond the byte bound is let go).
+/// Empties a batch, columns included, and keeps its memory for the next use. Memory far beyond the byte bound is freed.
 void tide_batch_reset(tide_batch *batch);
 
 /// Whether the rows and refusals have reached the row bound, or the text, cells and refusals the byte bound.
@@ -147,10 +147,10 @@ const char *tide_batch_column_name(const tide_batch *batch, uint32_t column, siz
 tide_type tide_batch_column_type(const tide_batch *batch, uint32_t column);
 /// Sets the type of a column. The cells stay as they are.
 void tide_batch_column_set_type(tide_batch *batch, uint32_t column, tide_type type);
-/// Whether any live row has a value for it.
+/// Whether any live row has a value for the column.
 bool tide_batch_column_is_used(const tide_batch *batch, uint32_t column);
 
-/// SQLite's limit is 2,000; the rest is for bookkeeping.
+/// The most columns of a batch. SQLite allows 2,000; the store's own columns take the rest.
 #define TIDE_BATCH_COLUMN_LIMIT 1900
 
 // Rows
@@ -161,16 +161,16 @@ tide_status tide_batch_row_add(tide_batch *batch, uint64_t line, tide_span sourc
 tide_status tide_batch_row_set(tide_batch *batch, uint32_t column, tide_cell cell);
 /// Changes a cell of any row.
 void tide_batch_cell_replace(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
-/// Puts a value into a cell of any row, also one before or behind those that the column has.
+/// Puts a value into a cell of any row, also of a row before or behind the cells that the column has.
 tide_status tide_batch_cell_set(tide_batch *batch, uint32_t row, uint32_t column, tide_cell cell);
 /// A cell of any row; of the kind TIDE_KIND_ABSENT where the column has none for it.
 tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column);
 
 /// Gives the row its record name: TIDE_REJECTED when it is empty, longer than 255 bytes or has control characters.
 tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *TIDE_NULLABLE error);
-/// Whether a text may not be in the normal form C of Unicode; false only where it is in that form. One pass over the bytes.
+/// Whether a text could be in another form than Unicode's normal form C. False means that it is in form C. One pass over the bytes.
 bool tide_text_may_need_composing(const char *text, size_t length);
-/// Whether a name of the batch's rows may not be in the normal form C of Unicode.
+/// Whether a name of the batch's rows could be in another form than Unicode's normal form C.
 bool tide_batch_may_need_composing(const tide_batch *batch);
 /// The key that stands for the name in the store: `*is_blob` tells a BLOB from a TEXT. Length 0 when the row has no name.
 const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *length, bool *is_blob);
@@ -220,7 +220,7 @@ uint64_t tide_value_digest_real(uint64_t field_seed, double value);
 /// Encodes a record name as its key: 16 bytes for a UUID in lower case, 17 (the last is 'U') for a UUID in upper case, else the name.
 /// `key` has room for 17 bytes. Returns its length, or 0 when the name is its own key.
 size_t tide_name_encode(const char *name, size_t length, uint8_t key[_Nonnull 17]);
-/// The reverse, for keys of 16 and 17 bytes; `name` has room for 36 bytes. Returns its length, or 0 when it is no such key.
+/// Decodes a key of 16 or 17 bytes; `name` has room for 36 bytes. Returns the name's length, or 0 when the key is no such key.
 size_t tide_name_decode(const void *key, size_t length, char name[_Nonnull 36]);
 /// Whether a text can name a type or a field: a letter, then letters, digits or `_`, all ASCII, at most 255; not beginning with
 /// "sqlite_" or "tide_" in any case.

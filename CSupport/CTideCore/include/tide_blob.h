@@ -141,15 +141,15 @@ tide_status tide_intake_batch(
     tide_intake *_Nonnull const *_Nonnull workers, uint32_t worker_count, tide_batch *batch, bool has_previews, tide_blob_visitor visitor,
     void *TIDE_NULLABLE context, tide_error *TIDE_NULLABLE error);
 
-/// Reads a blob again and compares its content with its identifier, which is not made of a SHA-256. TIDE_REJECTED with the reason when they
-/// differ.
+/// Reads a blob again and compares its content with its identifier. TIDE_REJECTED with the reason when they differ. The identifier must
+/// not be one of a SHA-256 (`tide_blob_id_is_of_sha256`).
 tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TIDE_NULLABLE error);
-/// As `tide_blob_verify`, of a file that has not got its place yet. The descriptor stays the caller's, as does its offset.
+/// As `tide_blob_verify`, for a file that is not at its place yet. The descriptor stays open, and its offset does not change.
 tide_status tide_blob_verify_file(int descriptor, const char *id, tide_error *TIDE_NULLABLE error);
 /// Whether a text has the form of a blob identifier.
 bool tide_blob_id_is_valid(const char *id, size_t length);
-/// Whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob has come from a cloud, which knew it before it was
-/// here. The core has no SHA-256: it looks at the size alone, and the caller compares the content.
+/// Whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob was downloaded from a cloud, and the record had named
+/// it before its content came. The core has no SHA-256: a copier compares the size alone, and its caller compares the content.
 bool tide_blob_id_is_of_sha256(const char *id);
 
 TIDE_ASSUME_NONNULL_END

@@ -32,7 +32,7 @@ typedef struct tide_digest {
 tide_status tide_digest_rows(
     struct sqlite3 *connection, const char *sql, tide_digest *digest, tide_error *TIDE_NULLABLE error);
 
-/// Digests bytes that are all there: XXH3-128 in its canonical form, most significant byte first.
+/// Digests bytes in memory: XXH3-128 in its canonical form, most significant byte first.
 ///
 /// `digest` has room for 16 bytes.
 void tide_digest_bytes(const void *TIDE_NULLABLE bytes, size_t length, uint8_t *digest);

@@ -1,8 +1,8 @@
 /// The lock that every write and every checkpoint of a store goes under, across processes and connections.
 ///
 /// Why it exists: SQLite before 3.51.3 can lose acknowledged commits when a checkpoint of one connection races a commit of another
-/// (the "WAL reset" bug), so the two must never overlap. It is flock(2) on a file of its own beside the database: the kernel lets go
-/// of it when the process dies, however it dies. The file stays; it is empty.
+/// (the "WAL reset" bug), so the two must never overlap. The lock is flock(2) on an empty file of its own beside the database, which stays.
+/// The kernel releases the lock when the process dies, however it dies.
 /// Threads: a `tide_lock` belongs to one connection. Two of them exclude each other also within one process.
 
 #ifndef TIDE_LOCK_H
@@ -22,7 +22,7 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// An open lock file; made by `tide_lock_create`.
 typedef struct tide_lock tide_lock;
 
-/// Opens the lock file, making it if need be (mode 0600). The caller ends the lock with `tide_lock_destroy`, which also lets go.
+/// Opens the lock file, making it if need be (mode 0600). The caller ends the lock with `tide_lock_destroy`.
 tide_status tide_lock_create(const char *path, tide_lock *TIDE_NULLABLE *_Nonnull lock, tide_error *TIDE_NULLABLE error);
 /// Closes the lock file, which releases the lock, and frees the lock. NULL does nothing.
 void tide_lock_destroy(tide_lock *TIDE_NULLABLE lock);

@@ -1,8 +1,8 @@
 /// Compares a write-ahead log with the wal-index (the -shm file).
 ///
-/// SQLite reads a log up to the first frame whose checksum is wrong, and takes that for its end: a frame that is damaged later drops all
-/// commits behind it, without an error. The index still knows how far the log was committed, until SQLite builds it again,
-/// which the first process to open the database does. So call this before that.
+/// SQLite reads a log up to the first frame whose checksum is wrong, and takes that frame for the log's end. So a damaged frame drops all
+/// commits behind it, without an error. The index still knows how far the log was committed, until the first process that opens the
+/// database builds it again. So call this before that.
 ///
 /// Rules: nothing is written and no lock is taken. The index counts only while it belongs to the log (both have the same salt) and is
 /// whole itself. SQLite writes it after the frames are durable (`synchronous = FULL`), so that after a power cut no index has more

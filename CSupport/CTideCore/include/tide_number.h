@@ -27,12 +27,12 @@ enum {
 /// Whether a text is a number by JSON's grammar.
 bool tide_number_is_valid(const char *text, size_t length);
 
-/// Reads a number by JSON's grammar as the nearest double: infinity when it is beyond the largest. False when it is none, or longer
-/// than TIDE_NUMBER_LONGEST.
+/// Reads a number by JSON's grammar as the nearest double: infinity when it is beyond the largest. False when the text is no number, or
+/// longer than TIDE_NUMBER_LONGEST.
 bool tide_number_parse(const char *text, size_t length, double *value);
 
-/// Writes a double as `%.*g` does in the C locale, with a NUL behind it, and returns its length. `digits` is 1 to 17; 17 bring every
-/// double back.
+/// Writes a double as `%.*g` does in the C locale, with a NUL behind it, and returns its length. `digits` is 1 to 17. Every double that is
+/// written with 17 digits reads back as the same double.
 size_t tide_number_print(double value, int digits, char text[_Nonnull TIDE_NUMBER_SIZE]);
 
 TIDE_ASSUME_NONNULL_END

@@ -40,7 +40,7 @@ uint64_t tide_row_digest_parts(
     uint64_t *TIDE_NULLABLE parts);
 
 /// Looks for a single flipped bit in a row's values, or in its digest, and flips it back. The digest proves the bit: another one would
-/// pass with a probability of some 2^-40 at worst. Values so long that the search would take seconds are passed over.
+/// pass with a probability of some 2^-40 at worst. Values that are so long that the search would take seconds are not searched.
 /// Runs in the caller's transaction.
 /// Complexity: O(bits x bytes) of each value; 2 ms for 2,000 bytes.
 tide_status tide_row_mend_bit(

@@ -63,7 +63,7 @@ typedef struct tide_table {
     int64_t type_id;
     const tide_field *TIDE_NULLABLE fields;
     uint32_t field_count;
-    /// The indexes that the table has beside that of its names, but those of unique keys, which a load needs.
+    /// The indexes of the table, without the index of names and without those of unique keys, which a load needs.
     const tide_index *TIDE_NULLABLE indexes;
     uint32_t index_count;
     /// The tables of the other types: a record name is unique in its zone, whatever the type.
@@ -77,7 +77,7 @@ typedef struct tide_counters {
     int64_t next_change;
 } tide_counters;
 
-/// How many rows of a batch, or deletions, had which result. Each call adds to the numbers.
+/// The number of rows, or deletions, for each result. Each call adds to the numbers.
 typedef struct tide_counts {
     uint64_t inserted, updated, unchanged, deleted;
     /// Of the unchanged rows, those whose stored values were damaged and are whole again.
@@ -115,7 +115,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
 
 /// Begins loading if the table is empty: drops the indexes. Does nothing otherwise.
 tide_status tide_writer_load_begin(tide_writer *writer, tide_error *TIDE_NULLABLE error);
-/// Ends loading if it goes on: builds the indexes.
+/// Ends loading, and builds the indexes that are missing.
 tide_status tide_writer_load_end(tide_writer *writer, tide_error *TIDE_NULLABLE error);
 /// Whether loading was begun and has not ended.
 bool tide_writer_is_loading(const tide_writer *writer);

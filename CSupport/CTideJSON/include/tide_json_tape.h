@@ -1,11 +1,11 @@
 /// A JSON text as a flat run of nodes, for readers that pick out a few members of it.
 ///
-/// It is C, over simdjson, since Foundation's decoder takes ten times as long (Documentation/Decisions/006-dependencies.md) and
-/// knows neither duplicate names nor where a number was written as a whole one. All input is
-/// hostile: depth, number of values and duplicate names are checked.
+/// It is C, over simdjson, because Foundation's decoder takes ten times as long (Documentation/Decisions/006-dependencies.md), and reports
+/// neither duplicate names nor whether a number was written as a whole one. All input is hostile: depth, number of values and duplicate
+/// names are checked.
 ///
-/// A container's node is followed by its children, each by its own; `next` of a node is the index behind all of it. A member of an object is
-/// a name (a node of the kind TIDE_JSON_NAME) and a value.
+/// The children of a container follow its node, each with its own children behind it. `next` of a node is the index behind all of them. A
+/// member of an object is a name (a node of the kind TIDE_JSON_NAME) and a value.
 #pragma once
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ typedef enum tide_json_kind {
     TIDE_JSON_NULL = 0,
     TIDE_JSON_FALSE = 1,
     TIDE_JSON_TRUE = 2,
-    /// A whole number that 64 bits hold.
+    /// A whole number that `int64_t` holds.
     TIDE_JSON_INTEGER = 3,
     TIDE_JSON_NUMBER = 4,
     TIDE_JSON_STRING = 5,
@@ -41,12 +41,12 @@ typedef struct tide_json_node {
     };
     /// Bytes of a text; children of an array; members of an object.
     uint32_t length;
-    /// The index behind this node and all that it holds, counted from the first node.
+    /// The index behind this node and its children, counted from the first node.
     uint32_t next : 28;
     uint32_t kind : 4;
 } tide_json_node;
 
-/// Why a text is refused; TIDE_JSON_SOUND when it is not.
+/// Why a text is refused; TIDE_JSON_SOUND when it is accepted.
 typedef enum tide_json_fault {
     TIDE_JSON_SOUND = 0,
     TIDE_JSON_MALFORMED,
@@ -64,9 +64,9 @@ typedef struct tide_json_tape tide_json_tape;
 
 /// Reads a text.
 ///
-/// - depth: containers within each other, at the most. values: values in all, at the most.
-/// - tape: on success, what `tide_json_tape_destroy` frees; it does not refer to `bytes`. On a duplicate name also made, with that name as
-///   its only node. Else NULL.
+/// - depth: the most containers within each other. values: the most values in all.
+/// - tape: on success, a tape that the caller ends with `tide_json_tape_destroy`; it does not refer to `bytes`. For a duplicate name too, with
+///   that name as its only node. Else NULL.
 ///
 /// Any thread; a tape may be read by several.
 tide_json_fault tide_json_tape_create(

@@ -1,11 +1,10 @@
-/// Turns photos into records: takes the files in, reads their EXIF, and fills a batch.
+/// Turns photos into records: ingests the files, reads their EXIF, and fills a batch.
 ///
 /// Fields: `caption` (the file's name without its extension), `createdAt` (EXIF's time, else the file's modification time), `image`,
 /// `width` and `height` (as seen, after the rotation that EXIF asks for), `position` (where EXIF has one).
 /// With `has_previews` also `imageThumbnail`, the preview that the workers' conversion makes.
-/// The record name is derived from the type, the path below the folder and the identifier of the file's content (not of what a conversion
-/// made of it): the same photo at the same
-/// place is the same record; a photo that was edited is another.
+/// The record name is derived from the type, the path below the folder and the identifier of the file's own content, not of its conversion.
+/// So the same photo at the same place is the same record, and an edited photo is another.
 ///
 /// Why C: one pass per file over bytes that are in memory, on all workers at once.
 
@@ -20,9 +19,9 @@ extern "C" {
 
 TIDE_ASSUME_NONNULL_BEGIN
 
-/// Takes in the files at `paths` (relative to the workers' root) and adds a row for each, in their order; `first_line` is the number
-/// of the first. What is no image, no file or a symbolic link is passed over, unless its name claims an image: then it is refused, as
-/// is every other fault of a file.
+/// Ingests the files at `paths` (relative to the workers' root) and adds a row for each, in their order; `first_line` is the number of the
+/// first. A path that is no image, no file or a symbolic link is passed over. If its name claims an image, its row is refused instead, as
+/// for every other fault of a file.
 /// `passed_over` gets, for each path, whether it was passed over.
 /// `visitor` is called on the calling thread for each blob that the rows name.
 tide_status tide_photos_take_in(

@@ -4,7 +4,7 @@
 /// A picture with transparency becomes a PNG, every other a JPEG; the ICC profile is kept, the time of EXIF too, the position only on
 /// request, all other metadata not. A picture that fits already and is upright is copied without a loss, less its metadata, where encoding
 /// it again could not make it smaller: a JPEG whose quality is not above the one asked for, a PNG that is transparent or smaller than its
-/// JPEG. So what was made once comes out of a second run byte for byte. The thumbnail is a picture by itself, without metadata.
+/// JPEG. So a second run leaves a result as it is, byte for byte. The thumbnail is a separate picture, without metadata.
 ///
 /// How: libjpeg-turbo or libpng yields rows; these are filtered in linear light (as sRGB; Catmull-Rom, widened to the reduction), in
 /// both directions, with only as many rows in memory as the filter spans. Before that libjpeg reduces by 2, 4 or 8, as long as twice the
@@ -36,13 +36,12 @@ TIDE_ASSUME_NONNULL_BEGIN
 /// Bytes of memory that one picture may take while it is made.
 #define TIDE_PICTURE_MEMORY_LIMIT (512ull << 20)
 
-/// The number of pictures to be made at once: as many as there are cores, 16 at the most, and so many that they take half of the memory in
-/// all; at least one.
+/// The number of pictures to make at once: one for each core, at most 16, and no more than half of the memory has room for; at least one.
 uint32_t tide_picture_concurrency(uint64_t cores, uint64_t memory);
 
 /// The options of a result.
 typedef struct tide_picture_options {
-    /// The longest edge of the picture, in pixels; 0: as long as it is.
+    /// The longest edge of the picture, in pixels; 0: the picture keeps its size.
     uint32_t max_pixel_size;
     /// The longest edge of the thumbnail; 0: none.
     uint32_t thumbnail_pixel_size;
@@ -52,7 +51,7 @@ typedef struct tide_picture_options {
     bool keeps_position;
     /// Whether only the thumbnail is made.
     bool thumbnail_only;
-    /// Ends the work with TIDE_CANCELLED soon after it becomes other than 0; NULL: nothing does. See `tide_picture_stop`.
+    /// The work ends with TIDE_CANCELLED soon after this is no longer 0; NULL: it can't be ended. See `tide_picture_stop`.
     const int32_t *TIDE_NULLABLE stop;
 } tide_picture_options;
 
@@ -65,14 +64,14 @@ typedef struct tide_picture_file {
     tide_media media;
 } tide_picture_file;
 
-/// What was made; ended with `tide_picture_destroy`.
+/// The result; the caller ends it with `tide_picture_destroy`.
 typedef struct tide_picture {
     tide_picture_file image;
-    /// Without bytes when none was asked for. Of a picture that is no larger than its thumbnail, a copy of it.
+    /// Without bytes when none was asked for. If the picture is no larger than its thumbnail, the thumbnail is a copy of it.
     tide_picture_file thumbnail;
-    /// The size of the picture, upright; of the source, when only the thumbnail was made.
+    /// The size of the upright picture; when only the thumbnail was made, the size of the upright source.
     uint32_t width, height;
-    /// What the EXIF data of the source say.
+    /// The EXIF data of the source.
     tide_exif exif;
 } tide_picture;
 
@@ -87,7 +86,7 @@ tide_status tide_picture_create(
 /// Frees the bytes of a picture, and empties it.
 void tide_picture_destroy(tide_picture *picture);
 
-/// Sets or clears the mark that ends the work; any thread.
+/// Sets or clears the mark that ends the work. Any thread.
 void tide_picture_stop(int32_t *stop, bool stops);
 
 /// Makes a picture of a file on its way into a store (`tide_conversion`): `context` is a `tide_picture_options`. A file that is neither

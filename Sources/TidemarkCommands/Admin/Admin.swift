@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tidemark admin`: what the owner of a cloud does that is served.
+/// `tidemark admin`: the commands for the administrators of a served cloud.
 struct Admin: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:

@@ -89,7 +89,7 @@ struct AdminAccountAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            // All that can be wrong is looked for before anything is made.
+            // All arguments are checked before anything is made.
             try EmbeddedCloud.check(email: email, container: "default")
             if let known = try await place.openIfThere()?.account(email) {
                 throw ending(
@@ -218,7 +218,7 @@ struct AdminAccountSet: AsyncParsableCommand {
         }
     }
 
-    /// What is changed, for people.
+    /// The changes, for people.
     private var changes: String {
         let all: [String?] = [
             name.map { $0.isEmpty ? "no name" : "name \($0)" }, phone.map { $0.isEmpty ? "no phone number" : "phone \($0)" },

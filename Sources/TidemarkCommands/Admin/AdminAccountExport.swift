@@ -46,7 +46,7 @@ struct AdminAccountExport: AsyncParsableCommand {
             do {
                 summary = try await administration.export(account, to: folder)
             } catch {
-                // A part of it could be taken for all.
+                // Somebody could mistake a part of the export for the whole.
                 do {
                     try FileManager.default.removeItem(at: folder)
                 } catch let removal {

@@ -53,7 +53,7 @@ struct AdminAccountSecondFactor: AsyncParsableCommand {
         }
     }
 
-    /// What was done.
+    /// The sentence that reports the result.
     static func text(_ account: StoredAccount, _ hadOne: Bool) -> String {
         hadOne
             ? "\(account.email) signs in with the password alone, in the console, on the account's pages and on devices; its sessions are ended"

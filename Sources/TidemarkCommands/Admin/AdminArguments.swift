@@ -2,10 +2,11 @@ import ArgumentParser
 import Foundation
 import TidemarkModel
 
-/// The arguments of a command of `tidemark admin`, with those that the environment and a configuration file have.
+/// The arguments of a command of `tidemark admin`, with those from the environment and a configuration file.
 ///
-/// The command line goes before the other sources: where it has `--data`, a database of another source does not count, and where it has
-/// `--database`, a directory does not. If other sources have both, the database counts, as for `tidemark serve`.
+/// The command line goes before the other sources. With `--data` on it, a database of another source does not count; with
+/// `--database` on it, a directory of another source does not. If the other sources have both, the database counts, as for
+/// `tidemark serve`.
 struct AdminArguments {
     /// The arguments, as they are parsed.
     private(set) var arguments: [String]
@@ -13,13 +14,13 @@ struct AdminArguments {
     private(set) var needsServer = false
     private var sources: OptionSources?
 
-    /// The options that say where a cloud is.
+    /// The options that name a cloud's place.
     private static let names: Set = [
         "data", "config", "database", "assets", "s3-endpoint", "s3-region", "s3-style", "database-connections", "database-pooler",
         "database-direct",
     ]
 
-    /// - Parameter given: What was typed; the first is `admin`.
+    /// - Parameter given: The arguments of the command line; the first is `admin`.
     /// - Throws: `OptionSources.Failure`.
     init(_ given: [String], environment: [String: String]) throws {
         var command: any ParsableCommand.Type = Admin.self
@@ -50,13 +51,13 @@ struct AdminArguments {
         self.sources = sources
     }
 
-    /// The scope that stands after `--database`, which CloudKit and the console call the database.
+    /// The scope after `--database`: CloudKit and the console call a scope the database.
     private static func scope(in options: [String]) -> String? {
         let values = zip(options, options.dropFirst()).filter { $0.0 == "--database" }.map(\.1)
         let joined = options.filter { $0.hasPrefix("--database=") }.map { String($0.dropFirst("--database=".count)) }
         return (values + joined).first { AdminScope(rawValue: $0) != nil }
     }
 
-    /// The place of the option that a message of the parser is about; `nil` where that is on the command line.
+    /// The place of the option that a message of the parser is about; `nil` for an option on the command line.
     func place(of message: String) -> String? { sources?.place(of: message) }
 }

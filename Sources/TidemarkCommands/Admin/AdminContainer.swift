@@ -34,7 +34,7 @@ struct AdminContainerAdd: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            // What can't be is found before a cloud is made.
+            // An invalid name is refused before a cloud is made.
             try CredentialStore.check(container: name)
             try await place.administrationOrMake().addContainer(name)
             try outcome.tell("admin container add", ["container": name], text: "\(name) is served")

@@ -1,5 +1,5 @@
 extension AdminData {
-    /// The options that name the cloud, with a space before each, as a shell takes them: for a command that a message offers.
+    /// The options that name the cloud, quoted for a shell, with a space before each: for a command that a message offers.
     var repeated: String {
         let isBucket = storage.assets?.hasPrefix("s3://") == true
         let options: [(String, String?)] = [

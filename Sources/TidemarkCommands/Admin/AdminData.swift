@@ -7,7 +7,7 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// The cloud that is administered: a directory, or a database with the contents of assets elsewhere.
+/// The place of the administered cloud: a directory, or a database and an asset storage.
 struct AdminData: ParsableArguments {
     @Option(help: ArgumentHelp("The directory of the cloud.", valueName: "dir"))
     var data: String?
@@ -30,7 +30,7 @@ struct AdminData: ParsableArguments {
         }
     }
 
-    /// The cloud and its credential store, which have to be there.
+    /// Opens the cloud and its credential store, which have to exist.
     func open() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         guard let database = try await openedDatabase() else {
             let url = try existing(orBegin: true)
@@ -41,13 +41,13 @@ struct AdminData: ParsableArguments {
         return (database.cloud, database.credentials)
     }
 
-    /// What whoever runs the command may do with it.
+    /// Opens the cloud for administration by the user who runs the command.
     func administration() async throws -> Administration {
         let (cloud, credentials) = try await open()
         return administration(cloud, credentials)
     }
 
-    /// The same over a cloud that is made if there is none; that is told.
+    /// As ``administration()``, but makes the cloud if there is none, and reports that.
     func administrationOrMake() async throws -> Administration {
         let (cloud, credentials) = try await openOrMake()
         return administration(cloud, credentials)
@@ -59,7 +59,7 @@ struct AdminData: ParsableArguments {
         return administration
     }
 
-    /// The cloud and its credential store, made if there are none; that is told.
+    /// Opens the cloud and its credential store. Makes them if there are none, and reports that.
     private func openOrMake() async throws -> (cloud: EmbeddedCloud, credentials: CredentialStore) {
         if let database = try await openedDatabase(makes: true) {
             if database.isNew { Output.error("note: made a cloud in \(database.cloud.place)") }
@@ -67,7 +67,7 @@ struct AdminData: ParsableArguments {
         }
         let url = try directory()
         guard !EmbeddedCloud.exists(at: url) else { return try await open() }
-        // A missing folder, or one that can't be read: making the cloud there says so.
+        // If the folder is missing or can't be read, making the cloud there reports it.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
             throw ending(
@@ -84,7 +84,7 @@ struct AdminData: ParsableArguments {
         }
     }
 
-    /// The cloud where there is one; otherwise `nil`, and none is made.
+    /// Opens the cloud; returns `nil` if there is none. Makes none.
     func openIfThere() async throws -> EmbeddedCloud? {
         if storage.database == nil { return EmbeddedCloud.exists(at: try directory()) ? try await open().cloud : nil }
         do {
@@ -94,7 +94,7 @@ struct AdminData: ParsableArguments {
         }
     }
 
-    /// The opened database; `nil` where a directory has the cloud.
+    /// Opens the cloud's database; returns `nil` for a cloud in a directory.
     func openedDatabase(makes: Bool = false) async throws -> AdminDatabase? {
         guard storage.database != nil else { return nil }
         guard let opener = AdminDatabases.opener else {
@@ -103,18 +103,18 @@ struct AdminData: ParsableArguments {
         return try await opener.open(storage, makes: makes)
     }
 
-    /// Takes a directory that everybody may look into, and that has become the cloud's, for its owner alone; for its group, too, where files
-    /// become the group's (setgid). What nobody else may look into is as somebody has prepared it. One where that fails is told when it is
-    /// used the next time.
+    /// Closes a new cloud's directory to other users, if everybody may look into it. Its group keeps access if the directory has
+    /// the setgid bit. A directory that is closed to others already keeps its mode, as its owner has prepared it. A failure is
+    /// not reported here: the next use of the directory warns.
     private func closeToOthers(_ url: URL) {
         var status = stat()
         guard stat(url.path, &status) == 0, status.st_mode & 0o007 != 0 else { return }
         _ = chmod(url.path, status.st_mode & (status.st_mode & 0o2000 != 0 ? 0o7770 : 0o7700))
     }
 
-    /// The directory of a cloud that is there.
+    /// The directory of an existing cloud.
     ///
-    /// - Parameter orBegin: Whether the error says how a cloud is begun.
+    /// - Parameter orBegin: Whether the error says how to begin a cloud.
     func existing(orBegin: Bool = false) throws -> URL {
         let url = try directory()
         guard EmbeddedCloud.exists(at: url) else {
@@ -124,15 +124,15 @@ struct AdminData: ParsableArguments {
         return url
     }
 
-    /// The directory, for a command that a database's own programs do better.
+    /// Refuses a cloud in a database, for commands that PostgreSQL's own programs replace there.
     ///
-    /// - Parameter remedy: What does it for a cloud in a database.
+    /// - Parameter remedy: The end of the message: how to do it for a cloud in a database.
     func demandDirectory(_ remedy: String) throws {
         guard storage.database == nil else { throw ending("this works on a cloud in a directory; \(remedy)", .usage) }
     }
 
     func directory() throws -> URL {
-        // What is made there is for its owner only.
+        // Files that are made there are for their owner only.
         _ = umask(0o077)
         return URL(fileURLWithPath: try fileURL(data ?? "", "the cloud").path, isDirectory: true)
     }
@@ -145,11 +145,11 @@ extension EmbeddedCloud {
     }
 }
 
-/// The one identifier that begins so, of those there are.
+/// Returns the only identifier of a list that has a given beginning.
 ///
 /// - Parameters:
-///   - what: What it is, in one word.
-///   - list: The command that lists them, where that is called otherwise.
+///   - what: The kind of the identified object, in one word.
+///   - list: The word of the command that lists these objects, if it is not `what`.
 func identifier(
     _ beginning: String, of ids: [String], _ what: String, listedBy list: String? = nil, shownBy command: String? = nil
 ) throws -> String {
@@ -165,8 +165,8 @@ func identifier(
 }
 
 extension Wording {
-    /// A moment to the minute, in UTC.
+    /// A time to the minute, in UTC.
     ///
-    /// - Parameter time: As JSON has it.
+    /// - Parameter time: The time in the form that JSON has.
     static func moment(_ time: String) -> String { String(time.prefix(16)).replacing("T", with: " ") }
 }

@@ -84,7 +84,7 @@ struct AdminKeyAdd: AsyncParsableCommand {
         } catch let error as CocoaError {
             throw ending("cannot read \(publicKey): \(error.localizedDescription)", .noInput)
         }
-        // One byte more than a key may have: what is longer is told as that.
+        // One byte more than a key may have, so that the length of a longer file is refused.
         let bytes = try file.read(upToCount: 8193) ?? Data()
         return String(decoding: bytes, as: UTF8.self)
     }

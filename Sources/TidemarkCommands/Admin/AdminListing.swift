@@ -1,14 +1,14 @@
 import ArgumentParser
 import TidemarkAdministration
 
-/// How the commands list what a cloud has: as a table for people, or as a JSON object a line.
+/// The options of commands that list a cloud's objects: as a table for people, or as one JSON object a line.
 struct AdminListing: ParsableArguments {
     @OptionGroup var place: AdminData
 
     @Flag(help: "Prints one JSON object per line.")
     var json = false
 
-    /// - Parameter none: What is said to people when there is nothing.
+    /// - Parameter none: The sentence for people when the list is empty.
     func show<Line: Encodable>(
         _ lines: [Line], columns: [String], cutsLast: Bool = true, none: String, _ cells: (Line) -> [String]
     ) throws {
@@ -23,7 +23,7 @@ struct AdminListing: ParsableArguments {
     }
 }
 
-/// How the commands end what was given out, by its identifier.
+/// The options of commands that revoke an object, such as a token, by its identifier.
 struct AdminRevocation: ParsableArguments {
     @Argument(help: "The identifier, or its beginning.")
     var id: String
@@ -33,8 +33,8 @@ struct AdminRevocation: ParsableArguments {
     @OptionGroup var place: AdminData
 
     /// - Parameters:
-    ///   - what: What it is, in one word; `tidemark admin WHAT list` shows them.
-    ///   - all: All there are.
+    ///   - what: The kind of the object, in one word; `tidemark admin WHAT list` lists these objects.
+    ///   - all: Returns all objects of the kind.
     func run<Kind: Identifiable>(
         _ what: String, of all: (Administration) async throws -> [Kind], by revoke: (Administration, String) async throws -> Void
     ) async throws where Kind.ID == String {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkModel
 
-/// `tidemark admin move`: takes a served cloud from a directory into a database and a bucket, or back.
+/// `tidemark admin move`: moves a served cloud from a directory into a database and a bucket, or back.
 struct AdminMove: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "move", abstract: "Copies a cloud from a directory into a database and a bucket, or back.",
@@ -71,7 +71,7 @@ struct AdminMove: AsyncParsableCommand {
         try storage.validate()
     }
 
-    /// Whether a place is a database's address: a URI of PostgreSQL's, or pairs as in `host=db1`.
+    /// Whether a place is a database's address: a PostgreSQL URI, or pairs such as `host=db1`.
     static func isDatabase(_ place: String) -> Bool {
         let first = place.prefix { $0 != "=" }
         let isPair = first.count < place.count && !first.isEmpty && first.allSatisfy { $0.isLetter || $0 == "_" }
@@ -120,7 +120,7 @@ struct AdminMove: AsyncParsableCommand {
     }
 }
 
-/// What `tidemark admin move` has done.
+/// The report of `tidemark admin move`.
 package struct AdminMoveReport: Encodable, Sendable {
     var done = "admin move"
     let containers, environments, accounts, records, assets: Int
@@ -135,7 +135,7 @@ package struct AdminMoveReport: Encodable, Sendable {
     }
 }
 
-/// How far a move is.
+/// The progress of a move.
 package struct AdminMoveProgress: Sendable {
     let what: String
     let done, total: Int

@@ -64,7 +64,7 @@ struct AdminPlace: ParsableArguments {
 extension AdminPlace {
     /// Returns a record.
     ///
-    /// - Throws: With the options that name the other zones of the database where the zone does not have it.
+    /// - Throws: If the zone does not have the record, an error with the options that name the database's other zones.
     func record(_ name: String, _ administration: Administration) async throws -> CloudRecord {
         do throws(AdministrationError) {
             return try await administration.record(name, in: place)
@@ -76,7 +76,7 @@ extension AdminPlace {
 
     /// Returns the sentence that names the other zones of a private or shared database; `nil` where there are none.
     ///
-    /// - Parameter isNoted: Whether the audit log has by now that the database is looked at.
+    /// - Parameter isNoted: Whether this command's reading of the database is in the audit log already.
     func otherZones(_ administration: Administration, isNoted: Bool = false) async throws -> String? {
         guard scope != .public else { return nil }
         let options = try await administration.otherZones(than: place, isNoted: isNoted)
@@ -204,7 +204,8 @@ struct AdminRecordsList: AsyncParsableCommand {
 }
 
 extension AdminRecordsList {
-    /// The commands that add an index that a query lacks. A field gets exactly the named indexes, so those that it has are among them.
+    /// The commands that add an index that a query lacks. They also name the indexes that the field has, because a field gets
+    /// exactly the named indexes.
     private func remedy(for missing: MissingIndex, _ administration: Administration) async throws -> String {
         let schema = try await administration.schema(of: zone.container, environment: .development)
         let known = schema.types[type]?.indexes(of: missing.field) ?? []
@@ -324,7 +325,7 @@ struct AdminRecordsSet: AsyncParsableCommand {
                     continue
                 }
                 let type = existing?.fieldType ?? assignment.given?.type ?? .string
-                // A cloud has booleans as whole numbers.
+                // A cloud stores Booleans as whole numbers.
                 let number = assignment.given?.isBoolean == true ? ["true": "1", "false": "0"][text] : nil
                 record.fields[assignment.name] = try FieldText.value(number ?? text, as: type, field: assignment.name)
                 if existing == nil { made[assignment.name] = "\(type)" }

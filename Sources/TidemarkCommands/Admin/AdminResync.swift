@@ -1,7 +1,7 @@
 import ArgumentParser
 import TidemarkEmbeddedCloud
 
-/// `tidemark admin resync`: ends what was put back by other means than `tidemark admin restore`.
+/// `tidemark admin resync`: the last step after a cloud was restored by other means than `tidemark admin restore`.
 struct AdminResync: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resync",

@@ -46,7 +46,7 @@ struct AdminSessionList: AsyncParsableCommand {
         let usedWithin: Int?
         let address: String?
         let until: String
-        /// For people.
+        /// The last use as a text for people.
         let lastUse: String
 
         private enum CodingKeys: CodingKey {
@@ -54,7 +54,7 @@ struct AdminSessionList: AsyncParsableCommand {
         }
 
         /// - Parameters:
-        ///   - account: Its address.
+        ///   - account: The account's address.
         ///   - now: Microseconds since 1970 UTC.
         init(_ session: Session, account: String, at now: Int64) {
             (id, self.account) = (session.id, account)

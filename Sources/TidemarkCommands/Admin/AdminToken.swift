@@ -23,7 +23,7 @@ private struct TokenLine: Encodable {
     var redirect, popup: String?
     let origins: [String]
     let made: String
-    /// The secret, when it is made.
+    /// The token itself, which only the command that makes it shows.
     var token: String?
 
     init(_ token: APIToken, text: String? = nil) {

@@ -83,7 +83,7 @@ struct AdminShares: AsyncParsableCommand {
                     lines.append(
                         Line(
                             share: share.id.recordName, zone: share.id.zone.zoneName,
-                            // What is in a private database is its account's.
+                            // A private database belongs to its account alone, so the owner is left out.
                             owner: zone.place.scope == .private || owner == CloudZoneID.defaultOwner ? nil : owner, root: root,
                             title: share.title,
                             publicPermission: share.publicPermission.title, participant: participant.id,

@@ -1,7 +1,8 @@
 import ArgumentParser
 import Foundation
 
-/// How a password is given: typed twice without being shown, or on standard input. Never as an argument, which others could see.
+/// The options for a password: it is typed twice without being shown, or read from standard input. It is never an argument, which
+/// other users could see.
 struct PasswordEntry: ParsableArguments {
     @Flag(help: "Reads the password from one line of standard input.")
     var passwordStdin = false
@@ -33,9 +34,9 @@ struct PasswordEntry: ParsableArguments {
         return try text(bytes)
     }
 
-    /// A line that is typed on the terminal, which does not show it.
+    /// Reads a line from the terminal, which does not show it.
     ///
-    /// The terminal hands on each key as it is, so that it can be set back to what it was, whatever key ends the entry.
+    /// The terminal passes each key on as it is, so that its mode is restored whatever key ends the entry.
     private func typed(_ prompt: String) throws -> String {
         var before = termios()
         guard tcgetattr(STDIN_FILENO, &before) == 0 else { throw ending("the terminal can't be read", .ioError) }
@@ -46,7 +47,7 @@ struct PasswordEntry: ParsableArguments {
             tcsetattr(STDIN_FILENO, TCSAFLUSH, &before)
             Output.error("")
         }
-        // Where nobody can be asked, the answer is missing, and the command says so.
+        // If the question can't be shown, the answer is missing, and the command reports that.
         try? FileHandle.standardError.write(contentsOf: Array(Output.printable(prompt).utf8))
         var bytes: [UInt8] = []
         while let key = try next() {
@@ -56,7 +57,7 @@ struct PasswordEntry: ParsableArguments {
             case 0x04 where bytes.isEmpty: throw ending("no password was given", .usage)
             case 0x15: bytes = []
             case 0x08, 0x7f:
-                // All bytes of a character of UTF-8.
+                // Removes all bytes of a UTF-8 character.
                 while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
             default: if bytes.count < Self.sizeMax { bytes.append(key) }
             }

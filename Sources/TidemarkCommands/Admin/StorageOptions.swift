@@ -1,6 +1,6 @@
 package import ArgumentParser
 
-/// Where a cloud is stored that several servers serve: a database, and what has the contents of assets.
+/// The place of a cloud that several servers may serve: a database, and a storage of the assets' contents.
 package struct StorageOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -66,7 +66,7 @@ package struct StorageOptions: ParsableArguments {
         }
     }
 
-    /// The bucket of an address, and the beginning of all keys in it; `nil` for what is no bucket's address.
+    /// The bucket of an address, and the beginning of all its keys; `nil` if the text is no bucket's address.
     package static func bucket(of address: String) -> (name: String, prefix: String)? {
         guard address.hasPrefix("s3://") else { return nil }
         let parts = address.dropFirst(5).split(separator: "/", omittingEmptySubsequences: true).map(String.init)

@@ -22,7 +22,7 @@ struct Assets: AsyncParsableCommand {
         subcommands: [AssetsList.self, AssetsDownload.self, AssetsEvict.self, AssetsClean.self])
 }
 
-/// Which contents come with their records, on the command line.
+/// The choice, on the command line, of the contents that are fetched along with their records.
 struct AssetChoice: ExpressibleByArgument {
     let downloads: AssetDownloads
 
@@ -40,7 +40,7 @@ struct AssetChoice: ExpressibleByArgument {
     }
 }
 
-/// How many contents are here, and how many in the cloud alone.
+/// The numbers of contents that are here, and that only the cloud has.
 struct AssetsReport: Encodable {
     let downloaded, notDownloaded: Int
     let downloadedBytes, notDownloadedBytes: Int64
@@ -61,7 +61,7 @@ extension AssetInventory {
     /// The contents of records.
     ///
     /// - Parameters:
-    ///   - names: Names of records, as on the command line; empty for all contents.
+    ///   - names: The names of records on the command line; empty for all contents.
     ///   - type: A record type; `nil` for all.
     /// - Throws: ``StoreError`` `notFound` for a name of which no record has a content.
     func contents(of names: [String], type: String?) throws -> [Content] {

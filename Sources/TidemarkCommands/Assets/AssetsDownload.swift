@@ -47,7 +47,7 @@ struct AssetsDownload: AsyncParsableCommand {
         try await reportingErrors {
             let directory = try containerToWrite(container, isDryRun: dryRun)
             let inventory = try AssetInventory(of: directory, findsRecords: true)
-            // What only history names, the cloud has let go of as a rule.
+            // The cloud has usually deleted a content that only history names.
             let missing = try inventory.contents(of: records, type: type).filter { !$0.isDownloaded && !$0.records.isEmpty }
             if !dryRun, !missing.isEmpty { try await download(missing, into: directory) }
             let bytes = missing.reduce(0) { $0 + $1.size }

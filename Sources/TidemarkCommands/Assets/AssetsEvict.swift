@@ -66,7 +66,7 @@ struct AssetsEvict: AsyncParsableCommand {
     }
 }
 
-/// What was removed, as the commands print it.
+/// The removed contents, as the commands print them.
 struct RemovalLine: Encodable {
     let removed: Int
     let bytes: Int64

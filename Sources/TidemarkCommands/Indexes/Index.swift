@@ -41,7 +41,7 @@ struct IndexLine: Encodable {
     }
 }
 
-/// The stores of a container that a command changes indexes in.
+/// The stores of a container whose indexes a command changes.
 struct IndexStores {
     let directory: ContainerDirectory
     let scopes: [StoreScope]

@@ -44,7 +44,7 @@ struct IndexDrop: AsyncParsableCommand {
             for scope in stores.scopes {
                 let known = try StoreReader(container: stores.directory, scope: scope).indexes()
                 let isThere = known.contains { $0.type == type && $0.indexes.contains { $0.index.name == name } }
-                // Where no store has it, the last one says so.
+                // If no store has the index, the last store's error reports it.
                 guard isThere || lines.isEmpty && scope == stores.scopes.last else { continue }
                 let dropped = try await stores.store(scope).dropIndex(named: name, of: type)
                 lines.append(IndexLine(dropped, type: type, scope: scope))

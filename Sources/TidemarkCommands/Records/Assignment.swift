@@ -4,12 +4,12 @@ import TidemarkSQLite
 /// A field that a command line sets: `field[:type]=value`.
 struct Assignment {
     let name: String
-    /// The field with the type that is written after its name; `nil` where none is.
+    /// The field with the type that is written after its name; `nil` without a type.
     let given: RecordTypeSchema.Field?
-    /// `nil` where the field loses its value.
+    /// The value; `nil` if the field loses its value.
     let value: String?
 
-    /// - Throws: ``StoreError`` `invalid` for a text that sets nothing, `schema` for a type that is none.
+    /// - Throws: ``StoreError`` `invalid` for a text that sets nothing, `schema` for an unknown type.
     init(_ text: String) throws {
         guard let equals = text.firstIndex(of: "=") else {
             throw StoreError(.invalid, "'\(text)' sets nothing; write field=value")
@@ -23,7 +23,7 @@ struct Assignment {
 
     /// A field of the type that a text names.
     ///
-    /// - Throws: ``StoreError`` `schema` for a type that is none.
+    /// - Throws: ``StoreError`` `schema` for an unknown type.
     static func field(_ name: String, ofType typeName: String) throws -> RecordTypeSchema.Field {
         let short = [
             "int": "int64", "integer": "int64", "bool": "boolean", "time": "timestamp", "date": "timestamp", "text": "string",
@@ -40,7 +40,7 @@ struct Assignment {
         return field
     }
 
-    /// The refusal of a type that a field can't get, because it has another one.
+    /// The error for a type that a field can't get, because it has another type.
     func refusal(_ existing: String, of type: String) -> StoreError {
         StoreError(
             .schema,

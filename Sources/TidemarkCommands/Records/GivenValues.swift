@@ -7,7 +7,7 @@ import TidemarkTransfer
 
 /// The fields and values that a command line gives a record, as `field[:type]=value`.
 struct GivenValues {
-    /// The record type as it was.
+    /// The record type before the command.
     let known: RecordTypeSchema
     /// Fields that the record type does not have yet, in the order of the command line.
     let newFields: [RecordTypeSchema.Field]
@@ -16,7 +16,7 @@ struct GivenValues {
     /// Reads the assignments, as an import reads the cells of a CSV file.
     ///
     /// - Parameter found: The record, if it exists.
-    /// - Throws: ``StoreError`` `invalid` or `schema`, with the field and what helps.
+    /// - Throws: ``StoreError`` `invalid` or `schema`, with the field and a remedy.
     init(_ assignments: [String], of known: RecordTypeSchema, _ found: FoundRecord?) throws {
         let entries = try assignments.map { try Self.entry($0, known) }
         try Self.check(entries, known)
@@ -62,8 +62,7 @@ struct GivenValues {
         return FieldTexts.Entry(name: name, text: assignment.value, known: field)
     }
 
-    /// - Throws: ``StoreError`` `invalid` where a field is set twice, `schema` where a field differs from another one by the case of letters
-    ///   only.
+    /// - Throws: ``StoreError`` `invalid` if a field is set twice, `schema` if two fields differ only in the case of letters.
     private static func check(_ entries: [FieldTexts.Entry], _ known: RecordTypeSchema) throws {
         var names: Set<String> = []
         for entry in entries where !names.insert(entry.name).inserted {
@@ -90,7 +89,7 @@ struct GivenValues {
         }
     }
 
-    /// The asset of any file that the user can read, links on the way to it included.
+    /// Makes an asset of any file that the user can read. Symbolic links are followed.
     private static func asset(_ path: String, _ field: String) throws -> Asset {
         let file = try fileURL(path, "the file for '\(field)'").resolvingSymlinksInPath()
         guard access(file.path, R_OK) == 0 else {

@@ -14,7 +14,7 @@ struct MergedRecords {
 
     private let readers: [(reader: StoreReader, schema: RecordTypeSchema)]
     private let query: RecordQuery
-    /// The fields that either store has, those of the first one first.
+    /// The fields of both stores, those of the first store first.
     private let schema: RecordTypeSchema
 
     /// - Parameter readers: The stores that have the type.
@@ -28,10 +28,11 @@ struct MergedRecords {
         schema = union
     }
 
-    /// Shows each record: without an order those of one store after those of the other, as they are read.
+    /// Shows each record. Without an order, the records of one store follow those of the other, as they are read.
     ///
     /// - Returns: The names of the damaged records among them.
-    /// - Throws: ``StoreError`` where no store can answer the query; a store that lacks one of its fields is left out, with a note.
+    /// - Throws: ``StoreError`` if no store can answer the query. A store that lacks one of the query's fields is left out, with
+    ///   a note.
     private func forEach(_ show: (Entry) throws -> Void) throws -> [String] {
         var (damaged, waiting, failures): ([String], [Entry], [(StoreScope, StoreError)]) = ([], [], [])
         func take(_ entry: Entry) throws {
@@ -83,7 +84,7 @@ struct MergedRecords {
         return merged + first[i...] + second[j...]
     }
 
-    /// The order of SQLite: no value, numbers, texts, bytes.
+    /// Compares values in the order of SQLite: no value, numbers, texts, bytes.
     private static func isOrdered(_ one: FieldValue?, before other: FieldValue?) -> Bool {
         func rank(_ value: FieldValue?) -> Int {
             switch value {
@@ -99,7 +100,7 @@ struct MergedRecords {
         switch (one, other) {
         case (.int64(let a), .int64(let b)), (.timestamp(let a), .timestamp(let b)): return a < b
         case (.double(let a), .double(let b)): return a < b
-        // A field may have one type in one's own store and another in what others share.
+        // A field may have one type in the private store and another in the shared one.
         case (.int64(let a), .double(let b)), (.timestamp(let a), .double(let b)): return Double(a) < b
         case (.double(let a), .int64(let b)), (.double(let a), .timestamp(let b)): return a < Double(b)
         case (.int64(let a), .timestamp(let b)), (.timestamp(let a), .int64(let b)): return a < b
@@ -123,7 +124,7 @@ struct MergedRecords {
         return damaged
     }
 
-    /// Prints them as an export, with the store of each record in `_store`.
+    /// Prints the records in the form of an export, with the store of each record in `_store`.
     ///
     /// - Returns: The names of the damaged records among those shown.
     func printJSON() throws -> [String] {

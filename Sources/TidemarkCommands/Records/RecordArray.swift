@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// Prints records as a JSON array, each on a line, as an export has them.
+/// Prints records as a JSON array in the form of an export, each on a line.
 struct RecordArray {
     private var json = JSONWriter(reserving: Self.bufferSize + 4096)
     private static let bufferSize = 1 << 18

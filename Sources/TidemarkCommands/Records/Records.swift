@@ -28,8 +28,8 @@ struct FoundRecord {
     var name: RecordName { RecordName(type: schema.name, name: record.name) }
 
     /// - Parameters:
-    ///   - text: Its name, or `TYPE/NAME`.
-    ///   - scope: Where it is to be; `nil` for either store, the private one first.
+    ///   - text: The record's name, or `TYPE/NAME`.
+    ///   - scope: The store to look in; `nil` for both, the private one first.
     init?(_ text: String, type: String?, in scope: StoreScope?, of directory: ContainerDirectory) throws {
         if let found = try FoundRecord(name: text, type: type, in: scope, of: directory) {
             self = found
@@ -45,9 +45,9 @@ struct FoundRecord {
         }
     }
 
-    /// The record that an import has given the short name, or `TYPE/NAME`.
+    /// Finds the record to which an import has given a short name, or `TYPE/NAME`.
     ///
-    /// - Throws: ``StoreError`` `invalid` where records of several types have it.
+    /// - Throws: ``StoreError`` `invalid` if records of several types have the short name.
     private static func ofShortName(
         _ text: String, type: String?, in scope: StoreScope?, of directory: ContainerDirectory
     ) throws -> FoundRecord? {
@@ -81,13 +81,13 @@ struct FoundRecord {
 }
 
 extension RecordName {
-    /// A text on the command line names the record: by its name or the short one, alone or as `TYPE/NAME`.
+    /// Whether a text on the command line names the record: by its name or its short name, alone or as `TYPE/NAME`.
     func isMeant(by text: String) -> Bool { [name, shortName, "\(type)/\(name)", "\(type)/\(shortName)"].contains(text) }
 }
 
 extension ContainerDirectory {
-    /// The whole name of the record that a text stands for: its name, or the short one of an import. What stands for none is a name of one that
-    /// is gone.
+    /// The whole name of the record that a text names: by its name, or by the short name of an import. A text that names no
+    /// record is returned as it is, because it may be the name of a deleted record.
     func recordName(_ text: String, in scope: StoreScope? = nil) throws -> String {
         try FoundRecord(text, type: nil, in: scope, of: self)?.record.name ?? text
     }

@@ -83,7 +83,7 @@ struct RecordsDelete: AsyncParsableCommand {
                     }
                 }
                 deleted = found.map(\.name)
-                // What may be refused comes first: then nothing is done.
+                // The shared store comes first, because its deletions may be refused: then nothing is deleted.
                 for scope in ContainerDirectory.scopes.reversed() {
                     let records = found.filter { $0.scope == scope }.map(\.name)
                     guard !records.isEmpty else { continue }

@@ -81,7 +81,7 @@ struct RecordsList: AsyncParsableCommand {
         }
     }
 
-    /// Says on standard error which of the records shown are damaged.
+    /// Names the damaged ones of the shown records on standard error.
     private func tell(_ damaged: [String], of type: String) throws {
         guard !damaged.isEmpty else { return }
         for name in damaged.prefix(10) {
@@ -147,12 +147,12 @@ struct RecordsList: AsyncParsableCommand {
 }
 
 extension RecordText {
-    /// The values of a record for people, in the order of its type's fields.
+    /// The values of a record as text for people, in the order of its type's fields.
     func plain(_ record: StoredRecord, _ schema: RecordTypeSchema) throws -> [String] {
         try zip(schema.fields, record.values).map { field, value in try Self.boolean(value, of: field) ?? plain(value) }
     }
 
-    /// A value for people: strings without quotes.
+    /// A value as text for people: strings have no quotes.
     func plain(_ value: FieldValue?) throws -> String {
         switch value {
         case nil: return ""

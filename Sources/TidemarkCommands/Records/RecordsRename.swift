@@ -39,7 +39,7 @@ struct RecordsRename: AsyncParsableCommand {
         let referring: [RecordName]
     }
 
-    /// The new name, with the type before it where the old name has it: as an import would give it.
+    /// The new name. As in names from an import, the type stands before it if it stands before the old name.
     private func wholeName(_ found: FoundRecord) -> String {
         guard found.schema.shortName(of: found.record.name) != found.record.name, UUID(uuidString: new) == nil,
             RecordName(type: found.schema.name, name: new).shortName == new

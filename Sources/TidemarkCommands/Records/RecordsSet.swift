@@ -96,7 +96,8 @@ struct RecordsSet: AsyncParsableCommand {
 
     private static let author = "tidemark records set"
 
-    /// The container whose name a name looks like a misspelling of. Short names, and those that differ in digits only, are meant as they are.
+    /// Returns the container of which a name looks like a misspelling. Short names, and names that differ only in digits, are
+    /// taken as they are.
     static func misspelt(_ name: String, among others: [String]) -> String? {
         func stem(_ name: String) -> String { (name as NSString).deletingPathExtension }
         func letters(_ name: String) -> String { stem(name).filter { !$0.isNumber } }
@@ -107,20 +108,21 @@ struct RecordsSet: AsyncParsableCommand {
         return others.first { stem($0) == near }
     }
 
-    /// Whether the container is to be made: it is not there, and the type of its first record is given.
+    /// Whether the container is to be made: it does not exist, and the type of its first record is given.
     ///
-    /// - Throws: ``StoreError`` `notFound` where the path looks like a misspelt one of a container beside it.
+    /// - Throws: ``StoreError`` `notFound` if the path looks like a misspelling of a container beside it, or if the type is
+    ///   missing.
     private func isToBeMade(_ url: URL) throws -> Bool {
         guard share == nil, scope == nil else { return false }
         if FileManager.default.fileExists(atPath: url.path) {
-            // A process that was killed while it made the container has left it without a store.
+            // A process that was killed while it made the container leaves it without a store.
             guard type != nil, let begun = try? ContainerDirectory(openingAt: url) else { return false }
             return !ContainerDirectory.scopes.contains { begun.hasStore($0) }
         }
         let folder = url.deletingLastPathComponent()
         guard FileManager.default.fileExists(atPath: folder.path) else { return false }
         let name = url.lastPathComponent
-        // A folder that can't be listed shows no other container; making one there shows what is wrong.
+        // In a folder that can't be listed no other container is found. Making a container there reports the fault.
         let beside = ((try? FileManager.default.contentsOfDirectory(atPath: folder.path)) ?? []).filter { other in
             FileManager.default.fileExists(atPath: folder.appendingPathComponent("\(other)/container.json").path)
         }
@@ -135,7 +137,7 @@ struct RecordsSet: AsyncParsableCommand {
         return true
     }
 
-    /// Makes a container with its first record; nothing where the record is refused.
+    /// Makes a container with its first record. If the record is refused, no container is made.
     private func make(_ url: URL) async throws {
         guard let type else { return }
         try RecordStore.checkIdentifier(type, what: "a record type")
@@ -159,9 +161,9 @@ struct RecordsSet: AsyncParsableCommand {
         try await PersistentContainer(openingOrCreatingAt: url, author: author, role: .tool, new: new).save(edit, in: .private)
     }
 
-    /// Reports what was made and changed.
+    /// Reports the new and changed objects.
     ///
-    /// - Parameter othersTypes: Types beside a new one, which may be a misspelt one of them.
+    /// - Parameter othersTypes: The other types. A new type may be a misspelling of one of them.
     private func tell(
         _ result: SaveResult, _ given: GivenValues, _ record: RecordName, isNewContainer: Bool = false, isNewType: Bool,
         othersTypes: [String]
@@ -197,7 +199,8 @@ struct RecordsSet: AsyncParsableCommand {
             .flatMap { try StoreReader(container: directory, scope: $0).types().map(\.name) }
     }
 
-    /// The type; of what is shared, with the fields that either store knows: there it has those that others have sent.
+    /// The record type. For a shared record it has the fields of both stores, because the shared store has only the fields that
+    /// others have sent.
     private func schema(_ found: FoundRecord?, _ directory: ContainerDirectory) throws -> RecordTypeSchema {
         if let found, let type, type != found.schema.name {
             throw StoreError(.schema, "the record '\(name)' is there with the type \(found.schema.name), not \(type)")
@@ -226,7 +229,7 @@ struct RecordsSet: AsyncParsableCommand {
         return schema
     }
 
-    /// The name of a record to make: as an import would give it.
+    /// The name of a new record, in the form of names from an import.
     private func newName(_ schema: RecordTypeSchema, _ directory: ContainerDirectory) throws -> String {
         guard schema.nameField != nil, UUID(uuidString: name) == nil, RecordName(type: schema.name, name: name).shortName == name,
             case let reader = try StoreReader(container: directory),

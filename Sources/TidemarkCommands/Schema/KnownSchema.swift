@@ -6,13 +6,13 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// The record types of a store, to look for those that a command line names.
+/// The record types of a store, for commands that look up a type or field by name.
 struct KnownSchema {
     private let types: [RecordTypeSchema]
 
     init(_ types: [RecordTypeSchema]) { self.types = types }
 
-    /// The types of a store with those of their indexes that a schema file has declared, or declares now.
+    /// The types of a store. Of their indexes they have those that a schema file has declared before, or declares now.
     static func types(of directory: ContainerDirectory, beside wanted: [RecordTypeSchema]) throws -> [RecordTypeSchema] {
         let reader = try StoreReader(container: directory)
         let indexes = try reader.indexes()
@@ -25,7 +25,8 @@ struct KnownSchema {
         }
     }
 
-    /// Returns a sentence for each relationship to a type that neither a schema file nor the container has: a name that may be misspelt.
+    /// Returns a sentence for each relationship to a type that neither a schema file nor the container has, because its name may
+    /// be misspelt.
     static func unknownTargets(_ wanted: [RecordTypeSchema], beside present: [RecordTypeSchema]) -> [String] {
         let names = (wanted + present).map(\.name)
         return wanted.flatMap { type in
@@ -36,7 +37,7 @@ struct KnownSchema {
         }
     }
 
-    /// - Throws: ``StoreError`` `schema` with what helps.
+    /// - Throws: ``StoreError`` `schema`, with a remedy.
     func type(named name: String) throws -> RecordTypeSchema {
         if let type = types.first(where: { $0.name == name }) { return type }
         let names = types.map(\.name)
@@ -44,7 +45,7 @@ struct KnownSchema {
         throw StoreError(.schema, "the store has no record type '\(name)'; \(known)\(Suggestion.question(name, among: names))")
     }
 
-    /// - Throws: ``StoreError`` `schema` where the type has neither a field nor a name field of that name.
+    /// - Throws: ``StoreError`` `schema` if the type has neither a field nor a name field of that name.
     func check(field name: String, of type: RecordTypeSchema) throws {
         guard type.field(named: name) == nil, type.nameField != name else { return }
         let names = type.fields.map(\.name)
@@ -82,14 +83,14 @@ struct SchemaChanging: ParsableArguments {
         let problemCount: Int
     }
 
-    /// Makes the changes, and prints what was done.
+    /// Makes the changes, and prints them.
     ///
     /// - Parameters:
     ///   - changes: The changes.
     ///   - directory: The container.
     ///   - command: The command, for the history.
     ///   - files: The folder of files that become assets.
-    ///   - question: What a person is asked, given the number of records that lose a value.
+    ///   - question: Makes the question to a person from the number of records that lose a value.
     func make(
         _ changes: [SchemaChange], in directory: ContainerDirectory, command: String, files: URL? = nil,
         asking question: (Int) -> String
@@ -113,14 +114,15 @@ struct SchemaChanging: ParsableArguments {
             do {
                 plan = try await container.changeSchema(changes, files: files)
             } catch let refused as SchemaChangeRefused {
-                // Another process has written meanwhile.
+                // Another process has written since the plan was made.
                 plan = refused.plan
             }
         }
         try tell(plan)
     }
 
-    /// The fields that get another name although the cloud has records that are not here yet: their values are passed over when they come.
+    /// The fields that get another name although the cloud has records that are not fetched yet. The values of these fields in
+    /// those records will be ignored.
     private static func unfetchedFields(_ changes: [SchemaChange], in directory: ContainerDirectory) throws -> [String] {
         let renamed = changes.compactMap { change -> (type: String, field: String)? in
             switch change {
@@ -135,7 +137,7 @@ struct SchemaChanging: ParsableArguments {
         }
         guard areMissing else { return [] }
         let types = try StoreReader(container: directory).types()
-        // The cloud has no name field.
+        // The cloud does not have the name field, so renaming it loses nothing.
         return renamed.filter { name, field in types.first { $0.name == name }?.field(named: field) != nil }.map(\.field)
     }
 

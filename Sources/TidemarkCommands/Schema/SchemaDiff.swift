@@ -26,7 +26,7 @@ struct SchemaDiff: AsyncParsableCommand {
 
     private struct Report: Encodable {
         struct Line: Encodable {
-            /// `file`, `container` or `type`: where it is alone, or what differs.
+            /// `file` or `container` if only that side has it; `type` if both sides have it and differ.
             let only: String
             let type: String
             let field: String?

@@ -4,7 +4,7 @@ import Tidemark
 import TidemarkSQLite
 import TidemarkStore
 
-/// The shares that a container takes part in, as the last synchronisation has told them; one's own first.
+/// The shares that a container takes part in, as of the last synchronisation; the account's own shares first.
 struct KnownShares {
     let all: [Share]
     private let container: ReadOnlyContainer
@@ -17,9 +17,9 @@ struct KnownShares {
             .flatMap { try StoreReader(container: directory, scope: $0).shares() }
     }
 
-    /// The share that somebody means by a record that it covers, its zone, its number, or its title.
+    /// Finds a share by a record that it covers, by its zone, its number, or its title.
     ///
-    /// - Throws: ``StoreError`` `notFound` where none is meant, `invalid` where several are.
+    /// - Throws: ``StoreError`` `notFound` if no share fits, `invalid` if several do.
     func share(named text: String) async throws -> Share {
         let records = try await records(named: text)
         var found = all.filter { share in
@@ -41,7 +41,7 @@ struct KnownShares {
             .notFound, "no share has a record, zone, number or title '\(text)'; 'tidemark share list' shows those that there are")
     }
 
-    /// What one may do with the records that `NAME` or `TYPE/NAME` stands for.
+    /// The permissions of the records that `NAME` or `TYPE/NAME` names.
     private func records(named text: String) async throws -> [RecordPermission] {
         let found = try await container.permissions.permissions(named: text)
         guard found.isEmpty else { return found }
@@ -55,12 +55,12 @@ struct KnownShares {
 }
 
 extension Share {
-    /// What people call it.
+    /// The share's name for people.
     var caption: String { title ?? root ?? zone.name }
 
-    /// The participant whom somebody means by a name, an address, a number or an identifier.
+    /// Finds a participant by a name, an address, a number or an identifier.
     ///
-    /// - Throws: ``StoreError`` `notFound` where nobody is meant, `invalid` where several are.
+    /// - Throws: ``StoreError`` `notFound` if no participant fits, `invalid` if several do.
     func participant(named text: String) throws(StoreError) -> ShareParticipant {
         let lookUps = [UserLookUp.emailAddress(text), .phoneNumber(text)].compactMap(\.normalized)
         var found = participants.filter { participant in
@@ -68,7 +68,7 @@ extension Share {
                 || participant.identity.title.lowercased() == text.lowercased()
                 || participant.identity.lookUp?.normalized.map(lookUps.contains) ?? false
         }
-        // Of one who was removed and came again as somebody else, the latter.
+        // A person who was removed and invited again is listed twice: the removed participant is left out.
         if found.count > 1 { found.removeAll { $0.acceptanceStatus == .removed } }
         if let participant = found.first, found.count == 1 { return participant }
         guard found.isEmpty else {

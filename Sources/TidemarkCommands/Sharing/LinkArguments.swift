@@ -5,14 +5,14 @@ import TidemarkStore
 
 /// The arguments of a command that follows a link: the link, and the container.
 struct LinkArguments: ParsableArguments {
-    /// The commands' help on both.
+    /// The help text on both.
     static let discussion = """
         The link says the server and the container that it leads to. Without a container on the command line it is the one that \
         TIDEMARK_CONTAINER names, or else the only one in the current directory that is signed in there. A link has characters that \
         a shell reads: put it in quotes.
         """
 
-    /// - Parameter command: The command's own name.
+    /// - Parameter command: The command's name.
     static func usage(_ command: String, _ options: String) -> String {
         "tidemark share \(command) [<container>] <link> [--into <container>] \(options)"
     }
@@ -25,7 +25,7 @@ struct LinkArguments: ParsableArguments {
     var named: String?
 
     private var first: String? { words.count > 1 ? words.first : nil }
-    /// Also where the container stands behind it.
+    /// Whether the container stands behind the link, which is allowed, too.
     private var isTurned: Bool { first.map { $0.contains("://") && words.last?.contains("://") == false } ?? false }
     var link: String { (isTurned ? words.first : words.last) ?? "" }
     private var given: String? { named ?? (isTurned ? words.last : first) }
@@ -39,7 +39,7 @@ struct LinkArguments: ParsableArguments {
         }
     }
 
-    /// The path of the container that was named; `nil` where none was.
+    /// The path of the named container; `nil` if none was named.
     var chosen: String? {
         if let given { return given }
         guard let path = ProcessInfo.processInfo.environment["TIDEMARK_CONTAINER"], !path.isEmpty else { return nil }
@@ -48,7 +48,8 @@ struct LinkArguments: ParsableArguments {
 
     /// The path of the container.
     ///
-    /// - Throws: The exit code where none is given and not exactly one is signed in where the link leads, after the reason was told.
+    /// - Throws: The exit code if no container is named and not exactly one is signed in to the link's cloud; the reason is
+    ///   printed first.
     func container() throws -> String {
         if let path = try chosen ?? fitting() { return path }
         let address = ShareAddress(link)
@@ -66,9 +67,9 @@ struct LinkArguments: ParsableArguments {
     /// The current directory.
     static var here: URL { URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true) }
 
-    /// The only container in the current directory that is signed in where the link leads; `nil` where none is.
+    /// The only container in the current directory that is signed in to the link's cloud; `nil` if there is none.
     ///
-    /// - Throws: The exit code where several are, after the reason was told.
+    /// - Throws: The exit code if there are several; the reason is printed first.
     func fitting() throws -> String? {
         let address = ShareAddress(link)
         let folder = Self.here
@@ -92,7 +93,7 @@ struct LinkArguments: ParsableArguments {
         return nil
     }
 
-    /// The note on a container that was not named on the command line.
+    /// The part of a message that names the container, if the command line does not name it.
     func choice(_ preposition: String, _ container: String) -> String { given == nil ? " \(preposition) \(container)" : "" }
 
     private static func isContainer(_ url: URL) -> Bool {
@@ -108,7 +109,7 @@ extension ShareAddress {
         return cloud == server && (container.map { $0 == settings.cloudContainer } ?? true)
     }
 
-    /// A name for a container to sign in there.
+    /// An unused name for a new container for the link's cloud.
     func freeName(in folder: URL) -> String {
         let isPlain = container?.utf8.allSatisfy { byte in
             (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte) || byte == 0x5f

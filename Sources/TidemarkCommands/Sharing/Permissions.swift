@@ -76,7 +76,7 @@ struct Permissions: AsyncParsableCommand {
         return []
     }
 
-    /// - Returns: Names of which there is no record.
+    /// - Returns: The names that no record has.
     private func named(_ journal: ReadOnlyContainer, _ lines: inout PermissionLines) async throws -> [String] {
         var missing: [String] = []
         for name in names {
@@ -107,15 +107,16 @@ struct Permissions: AsyncParsableCommand {
     }
 }
 
-/// Prints what one may do with records, one a line.
+/// Prints the permissions of records, one record a line.
 ///
-/// Many records have all but their names in common: the rest of a line is made once for each kind of them.
+/// Many records differ only in their names. The rest of a line is made once for each set of equal permissions.
 struct PermissionLines {
     private let format: Permissions.Format
     private var table = TextTable(columns: ["record", "type"] + Self.columns, cutsLast: false)
     private var buffer: [UInt8] = []
-    /// The rests of the first kinds; those of later kinds are made for each record. This runs for each record without optimisation, and a
-    /// cache with an order takes a fifth of the command's time. Only an object that is kept can't be mistaken for another at its address.
+    /// The rests of lines, up to ``restLimit``. Later ones are made for each record: a cache that evicts old entries takes a
+    /// fifth of the command's time, because this code is not optimised. Each entry keeps its object, so that no other object gets
+    /// the same address.
     private var rests: [ObjectIdentifier: (effective: EffectivePermission, rest: Rest)] = [:]
     private static let restLimit = 10_000
 
@@ -124,7 +125,7 @@ struct PermissionLines {
         case bytes([UInt8])
     }
 
-    /// But for those that tell records of one place apart, and where they are.
+    /// The columns after the record's name and type, without those of its place.
     private static let columns = [
         "shared", "owner", "role", "permission", "acceptance", "edit", "delete", "share", "reason",
     ]
@@ -201,7 +202,7 @@ struct PermissionLines {
         return bytes + lineEnd
     }
 
-    /// What `--as json` prints of a record, but for its type and name.
+    /// The members that `--as json` prints for a record, without its type and name.
     private static func json(_ it: RecordPermission) -> [UInt8] {
         let edit = it.decision(for: .update)
         return JSONWriter.encoded { json in
@@ -220,7 +221,7 @@ struct PermissionLines {
             json.member("share", it.share)
             json.member("shared", it.isShared)
             json.member("zone", it.zone.name)
-            // The owner's name in the cloud container; `owner` is what a list shows.
+            // The owner's name in the cloud container. `owner` is their name for people.
             json.member("zoneOwner", it.zone.owner)
         }
     }

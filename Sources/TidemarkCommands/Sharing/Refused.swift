@@ -69,9 +69,9 @@ struct Refused: AsyncParsableCommand {
 /// A refused save as the tool prints it.
 struct RefusedLine: Encodable {
     let identifier, time, type, record, store, zone, kind, code, reason: String
-    /// Fields without a value have none.
+    /// The values before the save and after it. A field without a value is left out.
     let before, after: [String: ConflictValue]
-    /// The fields that were saved, also those whose value was removed.
+    /// The saved fields, with those whose value was removed.
     let changed: [String]
 
     private enum CodingKeys: CodingKey { case identifier, time, type, record, store, zone, kind, code, reason, before, after }
@@ -94,7 +94,7 @@ struct RefusedLine: Encodable {
         (before, after, changed) = (try text(save.before), try text(save.after), save.after.keys.sorted())
     }
 
-    /// Each store counts its own.
+    /// The identifier of a save with its store, because each store numbers its own saves.
     static func identifier(_ save: RefusedSave) -> String { "\(save.scope.name):\(save.id)" }
 
     var text: String { "\(kind) \(RecordName(type: type, name: record).title): \(code): \(reason)" }

@@ -86,8 +86,8 @@ struct ShareDecline: AsyncParsableCommand {
 extension SharingAccess {
     /// Opens a container to follow a link.
     ///
-    /// - Throws: Where the container is not signed in to the cloud that the link leads to, the exit code, after the command that signs it in
-    ///   was told.
+    /// - Throws: The exit code if the container is not signed in to the link's cloud. The command that signs it in is printed
+    ///   first.
     static func open(_ path: String, for link: String) async throws -> SharingAccess {
         let address = ShareAddress(link)
         let sharing: SharingAccess
@@ -120,7 +120,7 @@ extension SharingAccess {
             """, .usage)
     }
 
-    /// Makes sure that what was given as a link is not the address of a server.
+    /// Checks that the text of a link is not the address of a server.
     fileprivate func checkIsLink(_ link: String) throws {
         guard let server = try? ServerAddress(link, allowsInsecure: true),
             server.path.isEmpty || server.description == access.settings.cloud

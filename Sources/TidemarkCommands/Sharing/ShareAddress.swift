@@ -4,18 +4,18 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A link into a share as people send it: its token, and the cloud and the container that it leads to.
+/// A link into a share as people send it: a token, and the cloud and the container of the share.
 ///
-/// `https://SERVER/share/CONTAINER/ENVIRONMENT/TOKEN` is a page of the server, and says all that it takes to follow it; so does
-/// `tidemark://share/TOKEN?server=URL&container=NAME&environment=ENVIRONMENT`, which an app opens. A cloud in a directory is not named: its
-/// path says nothing on another machine.
+/// `https://SERVER/share/CONTAINER/ENVIRONMENT/TOKEN` is a page of the server. An app opens
+/// `tidemark://share/TOKEN?server=URL&container=NAME&environment=ENVIRONMENT`. Both forms name all that a device needs to follow
+/// the link. A cloud in a directory is not named, because its path has no meaning on another machine.
 struct ShareAddress: Equatable {
     let token: String
-    /// The address of the server; `nil` for a cloud in a directory, and in links that do not say.
+    /// The address of the server; `nil` for a cloud in a directory, and in links that do not name it.
     let server: String?
     /// The name of the container in the cloud.
     let container: String?
-    /// The environment of the container; `nil` in links that do not say.
+    /// The environment of the container; `nil` in links that do not name it.
     let environment: StoreEnvironment?
 
     init(token: String, _ settings: AccountSettings, _ environment: StoreEnvironment) {
@@ -25,7 +25,7 @@ struct ShareAddress: Equatable {
         self.environment = server == nil ? nil : environment
     }
 
-    /// Reads a link, or a token alone. Values that can be no server's address are left out.
+    /// Reads a link, or a token alone. An invalid address of a server is left out.
     init(_ text: String) {
         let text = text.trimmingCharacters(in: .whitespacesAndNewlines)
         let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
@@ -39,13 +39,13 @@ struct ShareAddress: Equatable {
             let pair = item.split(separator: "=", maxSplits: 1)
             if pair.count == 2, let value = PercentCoding.decoded(pair[1]) { values[String(pair[0])] = value }
         }
-        // A text that is no address counts as missing: the command then asks for one.
+        // An invalid address counts as missing. The command then asks for one.
         server = values["server"].flatMap { (try? ServerAddress($0, allowsInsecure: true))?.description }
         container = values["container"]
         environment = values["environment"].flatMap(StoreEnvironment.init(rawValue:))
     }
 
-    /// What the address of a server's page names; `nil` for another text.
+    /// The values in the address of a server's page; `nil` for another text.
     private static func page(_ text: String) -> (server: String?, container: String?, environment: StoreEnvironment?)? {
         let steps = text.split(separator: "/", omittingEmptySubsequences: false)
         guard ServerAddress.isAddress(text), steps.count >= 7, steps[steps.count - 4] == "share",
@@ -63,11 +63,11 @@ struct ShareAddress: Equatable {
         let items = [("server", server), ("container", container)].compactMap { name, value in
             value.map { "\(name)=\(PercentCoding.encoded($0))" }
         }
-        // What it begins with: a bare token may look like an option.
+        // The scheme is always written, because a bare token may look like an option.
         return "tidemark://share/\(token)" + (items.isEmpty ? "" : "?" + items.joined(separator: "&"))
     }
 
-    /// The command with which a container is signed in where the link leads; `nil` where the link does not say where that is.
+    /// The command that signs a container in to the link's cloud; `nil` if the link does not name a cloud.
     func signIn(_ directory: String) -> String? {
         guard let server else { return nil }
         let named = container.map { " --container \(Self.quoted($0))" } ?? ""

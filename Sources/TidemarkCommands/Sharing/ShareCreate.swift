@@ -105,7 +105,7 @@ struct ShareCreate: AsyncParsableCommand {
         for record in graph { try Output.line("  \(record.title)") }
     }
 
-    /// The first of the record's fields that people would call it by.
+    /// The first text among the record's fields `caption`, `title` and `name`.
     private func defaultTitle(_ record: RecordName, _ container: PersistentContainer) throws -> String? {
         guard let (schema, stored) = try StoreReader(container: container.directory).record(named: record.name) else {
             return nil

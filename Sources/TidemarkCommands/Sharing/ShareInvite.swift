@@ -54,7 +54,7 @@ struct ShareInvite: AsyncParsableCommand {
             let now = try await sharing.container.updateParticipants(
                 of: before, lookUps.map { .invite($0, role: role, permission: permission) }, in: sharing.databases)
             var links: [LinkLine] = []
-            // Somebody who takes part under another address has no need of a link.
+            // A person who takes part under another address already needs no link.
             for limit in openLink
                 ? [nil]
                 : lookUps.compactMap({ lookUp in
@@ -75,7 +75,7 @@ struct ShareInvite: AsyncParsableCommand {
 }
 
 extension ShareInvite {
-    /// The addresses for which the cloud finds no account, as far as it tells; none where it can't be asked now: the invitation stands.
+    /// The addresses for which the cloud finds no account. Empty if the cloud can't be asked now, because the invitation stands.
     private func undiscovered(_ lookUps: [UserLookUp], in databases: CloudDatabases) async -> [String] {
         do throws(CloudError) {
             let found = try await databases.private.users(matching: lookUps).compactMap { $0.lookUp?.normalized }

@@ -41,7 +41,7 @@ struct ShareLine: Encodable {
     }
 }
 
-/// A link as the tool prints it: whoever is given it hands it to `tidemark share accept`.
+/// A new link as the tool prints it. Its recipient follows it with `tidemark share accept`.
 struct LinkLine: Encodable {
     let identifier, link: String
     /// To whom it is limited.
@@ -60,7 +60,7 @@ struct LinkLine: Encodable {
     }
 }
 
-/// A link that there is, as the tool prints it.
+/// An existing link as the tool prints it, without its token.
 struct LinkEntryLine: Encodable {
     let identifier, made: String
     /// To whom it is limited.
@@ -72,27 +72,27 @@ struct LinkEntryLine: Encodable {
     }
 }
 
-/// What was done to a share, and what has come of the synchronisation after it.
+/// The result of a change of a share, and of the synchronisation after it.
 struct ShareOutcome: Encodable {
     var share: ShareLine?
     var links: [LinkLine]?
-    /// Those that were shared, with all that hang on them.
+    /// The shared records, with all records below them.
     var records: [RecordName]?
     var sync: Sync.Report?
-    /// Why it was not synchronised.
+    /// Why no synchronisation was made.
     var note: String?
-    /// Addresses that were invited, and for which the cloud finds no account: there is none, or its person does not want to be found.
+    /// The invited addresses for which the cloud finds no account: there is none, or its person does not want to be found.
     var undiscovered: [String]?
-    /// Whose invitations a change of the public permission has withdrawn.
+    /// The people whose invitations a change of the public permission has withdrawn.
     var withdrawn: [String]?
-    /// Who had come by an open link, and was removed since the share is public no more.
+    /// The people who had joined by an open link, and were removed because the share is no longer public.
     var removed: [String]?
-    /// The path of the container, where a link was followed.
+    /// The path of the container, if a link was followed.
     var container: String?
 
-    /// Tells of it: `text` and the links, or one JSON object.
+    /// Prints the result: `text` and the links, or one JSON object.
     ///
-    /// - Throws: The exit code where the synchronisation has not come to its end.
+    /// - Throws: The exit code if the synchronisation was not completed.
     static func tell(
         _ text: String, share: Share? = nil, links: [LinkLine]? = nil, records: [RecordName]? = nil,
         undiscovered: [String] = [], withdrawn: [String] = [], removed: [String] = [], container: String? = nil,

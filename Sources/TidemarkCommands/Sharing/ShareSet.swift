@@ -63,7 +63,7 @@ struct ShareSet: AsyncParsableCommand {
                 if let permission { changes.append(.setPermission(participant: id, permission.permission)) }
                 if let role { changes.append(.setRole(participant: id, role.role)) }
             }
-            // What is known here may be older than what the cloud has.
+            // The participants that are stored here may be older than the cloud's.
             let before = publicPermission == nil ? [] : try await sharing.participants(of: found)
             let now = try await sharing.container.updateParticipants(of: found, changes, in: sharing.databases)
             let gone = before.filter { person in

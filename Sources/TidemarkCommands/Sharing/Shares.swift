@@ -26,7 +26,7 @@ struct Shares: AsyncParsableCommand {
         ])
 }
 
-/// What somebody is given, by its name on the command line.
+/// The permission that a participant gets, by its name on the command line.
 enum GivenPermission: String, ExpressibleByArgument, CaseIterable {
     case none
     case readOnly = "read-only"
@@ -41,7 +41,7 @@ enum GivenPermission: String, ExpressibleByArgument, CaseIterable {
     }
 }
 
-/// As what somebody takes part, by its name on the command line.
+/// The role that a participant gets, by its name on the command line.
 enum GivenRole: String, ExpressibleByArgument, CaseIterable {
     case administrator
     case privateUser = "private-user"
@@ -50,7 +50,7 @@ enum GivenRole: String, ExpressibleByArgument, CaseIterable {
 }
 
 extension UserLookUp {
-    /// What a person types: an address, a phone number that begins with `+`, or a user record name.
+    /// Reads an argument: an address, a phone number that begins with `+`, or a user record name.
     init(argument: String) throws(StoreError) {
         let lookUp: UserLookUp =
             argument.contains("@")

@@ -6,7 +6,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// A container, open for what its account does with shares.
+/// A container, opened for its account's work with shares.
 struct SharingAccess {
     let container: PersistentContainer
     let access: CloudAccess
@@ -31,12 +31,12 @@ struct SharingAccess {
     func share(_ text: String) async throws -> Share { try await KnownShares(container.directory).share(named: text) }
 }
 
-/// Whether a container is synchronised when a share was changed.
+/// The option that says whether a container is synchronised after a share was changed.
 struct SyncAfterwards: ParsableArguments {
     @Flag(help: "Does not synchronise afterwards; the next 'tidemark sync' does.")
     var noSync = false
 
-    /// What has come of it.
+    /// The result of the synchronisation.
     enum Outcome {
         case notWanted
         /// Another process synchronises the container.
@@ -47,7 +47,7 @@ struct SyncAfterwards: ParsableArguments {
     func run(_ sharing: SharingAccess) async throws -> Outcome {
         guard !noSync else { return .notWanted }
         do {
-            // Through the stores that the command has open.
+            // It uses the stores that the command has opened.
             let sync = try await sharing.container.sync(
                 with: sharing.databases, configuration: sharing.access.configuration())
             return .done(try await sync.sync())

@@ -8,7 +8,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Signs a container in where a link leads, before the link is followed.
+/// Signs a container in to a link's cloud before the link is followed.
 struct SignInFirst: ParsableArguments {
     @Option(help: ArgumentHelp("The address of your account on the server, to sign in with first.", valueName: "address"))
     var email: String?
@@ -20,9 +20,9 @@ struct SignInFirst: ParsableArguments {
 
     @OptionGroup var device: DeviceName
 
-    /// Opens the container that a link is followed with: the one that is named, or that fits, or else one that is signed in now.
+    /// Opens the container with which a link is followed: the named one, or one that fits, or else one that is signed in now.
     ///
-    /// - Throws: The exit code where somebody would have to be asked and there is no terminal, after the reason was told.
+    /// - Throws: The exit code if a person would have to be asked and there is no terminal; the reason is printed first.
     func open(_ arguments: LinkArguments) async throws -> (path: String, sharing: SharingAccess) {
         let (link, address) = (arguments.link, ShareAddress(arguments.link))
         guard let server = address.server else {
@@ -39,11 +39,11 @@ struct SignInFirst: ParsableArguments {
         return (path, try await SharingAccess.open(path, for: link))
     }
 
-    /// Whether a container is not there yet, or nobody is signed in with it and nobody was elsewhere.
+    /// Whether a container does not exist yet, or has no account now and had none at another server.
     private func isWithoutAccount(_ path: String, at server: String) throws -> Bool {
         let url = URL(fileURLWithPath: path)
         guard FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path) else {
-            // What is there and is no container is for the command that opens it to refuse.
+            // A file that is no container is refused by the command that opens it.
             return !FileManager.default.fileExists(atPath: url.path)
         }
         let settings = try StoreReader(container: ContainerDirectory(openingAt: url)).accountSettings()
@@ -52,7 +52,7 @@ struct SignInFirst: ParsableArguments {
 
     private func signIn(_ path: String, _ address: ShareAddress, _ server: String) async throws {
         let name = address.container ?? "default"
-        // Before anybody types a password: it goes over an encrypted connection, or to this machine.
+        // The check comes before a password is typed: it may only go over an encrypted connection, or to this machine.
         do {
             _ = try ServerAddress(server)
         } catch {
@@ -69,10 +69,10 @@ struct SignInFirst: ParsableArguments {
             Output.error("The link leads to the container '\(name)' of \(server). Sign in with your account there.")
         }
         let email = try email ?? Self.ask("e-mail address: ")
-        // As the link says: a new container is one of development otherwise.
+        // The environment is the link's. Otherwise a new container would be for development.
         let url = URL(fileURLWithPath: path)
         let isNew = !FileManager.default.fileExists(atPath: url.path)
-        // What a link says can't be taken for another option.
+        // Each value is joined to its option by `=`, so that no text of a link is taken for another option.
         var words = ["--server=\(server)", "--container=\(name)", "--email=\(email)", "--before-link"]
         if passwordStdin { words.append("--password-stdin") }
         words += codeEntry.words + device.words + ["--", path]
@@ -83,7 +83,7 @@ struct SignInFirst: ParsableArguments {
             let command = try AccountSignIn.parse(words)
             try await command.run()
         } catch {
-            // Nothing is in it yet.
+            // The container was made just now, and is empty.
             if isNew, address.environment == .production { try? FileManager.default.removeItem(at: url) }
             throw error
         }

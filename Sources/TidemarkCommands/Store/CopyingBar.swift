@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// How far the copying of a container is; told from several threads.
+/// The progress of the copying of a container. Several threads report it.
 final class CopyingBar: Sendable {
     private let bar: LockedValue<ProgressBar>
 

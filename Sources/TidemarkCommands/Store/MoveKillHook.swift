@@ -3,8 +3,7 @@ import TidemarkContainers
 import TidemarkSQLite
 import TidemarkStore
 
-/// In debug builds, ends the process as `kill -9` does when a move has come to the step that `TIDEMARK_KILL_AT` names: tests stop
-/// it there.
+/// In debug builds, ends the process as `kill -9` does when a move reaches the step that `TIDEMARK_KILL_AT` names, for tests.
 enum MoveKillHook {
     static let hook: @Sendable (MoveStep) throws -> Void = { step in
         #if DEBUG

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `tidemark store`: what concerns a container as a whole.
+/// `tidemark store`: the commands that concern a container as a whole.
 struct Store: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Locates, describes, moves, backs up, restores and migrates containers; makes them production ones.",

@@ -61,7 +61,7 @@ struct StoreInfo: AsyncParsableCommand {
         return "\(it.id), \(Timestamp.text(microseconds: it.time)), by \(it.author) (\(it.origin)): \(counts)"
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Report: Encodable {
         struct Transaction: Encodable {
             let id: Int64
@@ -83,7 +83,7 @@ struct StoreInfo: AsyncParsableCommand {
             let types: [RecordType]
             let lastTransaction: Transaction?
             let assets: Assets
-            /// Left out where it can't be told.
+            /// Whether another process has the container open; left out if that is not known.
             let openElsewhere: Bool?
         }
         let name, identity, environment, path: String

@@ -63,7 +63,7 @@ struct StoreLocate: AsyncParsableCommand {
         }
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Report: Encodable {
         struct Candidate: Encodable {
             let path, kind, reason, identity, environment: String

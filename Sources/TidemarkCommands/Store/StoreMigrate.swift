@@ -26,7 +26,8 @@ struct StoreMigrate: AsyncParsableCommand {
 
     func run() async throws {
         try await reportingErrors {
-            // Not `containerToWrite`: it leaves out a store alone that was put back from a backup, and the format before is reported.
+            // `containerToWrite` does not migrate a single store that was restored from a backup, and does not tell the earlier
+            // format.
             let container = try ContainerDirectory(openingAt: fileURL(container, "the container"))
             let (before, after) = (container.description.format, try container.migrate().description.format)
             let path = container.url.path

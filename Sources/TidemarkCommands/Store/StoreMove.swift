@@ -60,7 +60,7 @@ struct StoreMove: AsyncParsableCommand {
                 try show(mover.plan())
             } else if rollback {
                 try mover.rollBack()
-                // The copy of a move that was given up may be gone, while the container has moved elsewhere since.
+                // The copy of an abandoned move may be gone, and the container may have moved elsewhere since.
                 let there = try StoreMover.target(ofMoveFrom: source)?.path ?? source.path
                 try show(RolledBack(rolledBack: true, container: there)) { "The container is at \(there) as before." }
             } else {

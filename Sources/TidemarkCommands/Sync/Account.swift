@@ -81,7 +81,7 @@ struct AccountStatus: AsyncParsableCommand {
         }
     }
 
-    /// The account, or why a server does not say.
+    /// Asks the cloud for the account. An error of a server is a result; an error of a cloud in a directory is thrown.
     private func found(with access: CloudAccess) async throws -> Result<CloudAccount, CloudError> {
         do throws(CloudError) {
             return .success(try await access.databases.private.account())
@@ -91,13 +91,14 @@ struct AccountStatus: AsyncParsableCommand {
         }
     }
 
-    /// The identifier of the container's session with a server; `nil` where its cloud is no server, nobody is signed in, or the session can't be read.
+    /// The identifier of the container's session with a server; `nil` if its cloud is no server, nobody is signed in, or the
+    /// session can't be read.
     private func session(of directory: ContainerDirectory, _ settings: AccountSettings) -> String? {
         guard settings.email != nil, let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return nil }
         return try? HTTPCloud(named: cloud, for: directory, settings).sessionIdentifier
     }
 
-    /// - Returns: What is shown, and the exit code where it can't be synchronised.
+    /// - Returns: The report, and the exit code if the container can't be synchronised.
     private func look(_ directory: ContainerDirectory) async throws -> (Report, ExitStatus?) {
         let settings = try StoreReader(container: directory).accountSettings()
         var (status, failures) = (CloudAccount.Status.noAccount, settings.state.setupFailures)
@@ -127,10 +128,10 @@ struct AccountStatus: AsyncParsableCommand {
             email: settings.email, userRecordName: account?.userRecordName, mergePolicy: settings.mergePolicy,
             session: session(of: directory, settings), isSignedIn: settings.email != nil, driveIsOn: settings.driveIsOn,
             appIsOn: settings.appIsOn,
-            // Whom the cloud does not know has none, whatever the switches say.
+            // An account that the cloud does not know has no identity token, whatever the switches say.
             hasIdentityToken: settings.state.hasIdentityToken && status != .noAccount, canSynchronize: failures.isEmpty,
             failures: failures.map { .init(code: $0.code, reason: $0.reason) },
-            // As much as there can be is no limit.
+            // The greatest number stands for no limit.
             quota: account?.quota.flatMap { $0 == .max ? nil : $0 }, used: account?.used)
         return (report, failures.first?.exitStatus)
     }
@@ -184,7 +185,7 @@ struct AccountSet: AsyncParsableCommand {
                 try await access.databases.private.setDiscoverable(discoverable == .on)
             }
             if drive != nil || app != nil || mergePolicy != nil { try await changeSettings(of: directory) }
-            // People see it by 'account status'.
+            // For people, 'account status' shows the session.
             try outcome.tell(
                 "account set",
                 [

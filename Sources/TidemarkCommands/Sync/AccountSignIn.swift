@@ -83,7 +83,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
     @OptionGroup var outcome: Outcome
 
-    /// Whether another command goes on from here: its output is not this one's.
+    /// Whether another command goes on after the sign-in, and prints its own output.
     @Flag(help: .hidden)
     var beforeLink = false
 
@@ -106,22 +106,23 @@ struct AccountSignIn: AsyncParsableCommand {
         }
     }
 
-    /// What a sign-in has made, and takes back when it fails.
+    /// The objects that a sign-in has made, which are removed when it fails.
     private struct SignInRollback {
         var container: (url: URL, store: RecordStore)?
         var cloud: (url: URL, cloud: EmbeddedCloud?)?
         var account: (cloud: EmbeddedCloud, account: StoredAccount)?
         var settings: (store: RecordStore, before: AccountSettings)?
-        /// The account as it was.
+        /// The account before its change.
         var changed: (cloud: EmbeddedCloud, before: StoredAccount)?
-        /// A session with a server, and where it is kept in whose place.
+        /// A session with a server; and its file, with the session that was there before and the one that is there now.
         var session: HTTPCloud?
         var kept: (file: SessionFile, before: CloudSession?, now: CloudSession)?
 
-        /// What can't be taken back stays: the error that is told is the first one. So does what others have used meanwhile.
+        /// Removes the objects. An object stays if it can't be removed, because only the first error is reported; or if others
+        /// have used it since.
         func remove() async {
             if let kept {
-                // What somebody else has put there meanwhile stays.
+                // A session that somebody else has put there since stays.
                 if let before = kept.before {
                     try? kept.file.replace(kept.now, by: before)
                 } else {
@@ -142,7 +143,7 @@ struct AccountSignIn: AsyncParsableCommand {
 
         private func isUnused(_ cloud: EmbeddedCloud?) async -> Bool {
             guard let cloud else { return true }
-            // One that can't be read stays.
+            // A cloud that can't be read stays.
             return (try? await cloud.isUnused()) == true
         }
     }
@@ -173,7 +174,7 @@ struct AccountSignIn: AsyncParsableCommand {
         let cloudURL = URL(fileURLWithPath: place, isDirectory: true)
         try checkCloud(cloudURL)
 
-        // What may be missing is looked for before anything is made here.
+        // The cloud and the account are looked up before anything is made here.
         let (embedded, account) = try await open(cloudURL, &made)
         try await connect(place, name, account.email, url, isNew: isNew, &made) { try await CloudAccess($0, embedded) }
     }
@@ -190,7 +191,8 @@ struct AccountSignIn: AsyncParsableCommand {
         let environment = isNew ? StoreEnvironment.development : try ContainerDirectory(openingAt: url).description.environment
         let memory = SessionMemory()
         let file = SessionFile(at: url.appendingPathComponent(ContainerContents.session))
-        // Also one that is known: a password goes there only in so many words.
+        // `--insecure-http` is needed for a known server, too: a password goes over an unencrypted connection only with that
+        // option.
         let address = try ServerAddress(place, allowsInsecure: insecureHTTP)
         let trustRoots = try self.trustRoots(of: address, known)
         let served = HTTPCloud(
@@ -218,17 +220,18 @@ struct AccountSignIn: AsyncParsableCommand {
         ) {
             try await CloudAccess($0)
         }
-        // The one before is of no use to anybody any more.
+        // The earlier session is of no more use.
         guard let old = before.session, old != session, let cloud = before.settings.cloud, ServerAddress.isAddress(cloud) else {
             return
         }
-        // Where the server can't be reached, the session ends there with its age.
+        // If the server can't be reached, the session expires there.
         try? await HTTPCloud(
             named: cloud, for: ContainerDirectory(openingAt: url), before.settings, session: SessionMemory(old)
         ).signOut()
     }
 
-    /// Which authorities the server's certificate may be from: those that are named, else those of the last time with this server.
+    /// The authorities from which the server's certificate may be: the named ones, or else those of the last sign-in with this
+    /// server.
     private func trustRoots(of server: ServerAddress, _ known: AccountSettings) throws -> TrustRoots {
         guard let authority else {
             guard known.cloud == server.description, let pem = known.authority else { return .system }
@@ -240,12 +243,13 @@ struct AccountSignIn: AsyncParsableCommand {
         return authority == "system" ? .system : try TrustRoots(contentsOf: fileURL(authority, "the authority's certificate"))
     }
 
-    /// Has the container be synchronised with a cloud that has let one in.
+    /// Connects the container with the cloud to which the sign-in has succeeded.
     ///
     /// - Parameters:
-    ///   - session: What is to be kept in the container, and where; what shows from now on that somebody was signed in here before.
-    ///   - authority: Whom the server's certificate may be from.
-    /// - Returns: What was there before. Somebody else may have signed in while the password was typed.
+    ///   - session: The session file of the container, the new session for it, and the device: a later sign-in shows it to the
+    ///     server.
+    ///   - authority: The authorities from which the server's certificate may be.
+    /// - Returns: The settings and the session before. Somebody else may have signed in while the password was typed.
     @discardableResult
     private func connect(
         _ place: String, _ name: String, _ email: String, _ url: URL, isNew: Bool, _ made: inout SignInRollback,
@@ -261,7 +265,7 @@ struct AccountSignIn: AsyncParsableCommand {
             lock = try SyncLock(directory)
         } catch let failure as ContainerEvent.Failure where failure.code == SyncErrorCode.anotherSyncer {
             let known = try StoreReader(container: directory).accountSettings()
-            // Who synchronises goes on with the same account's new session; for anything else it has to end.
+            // A running synchronisation goes on with a new session of the same account. For any other change it has to end.
             guard let session, known.cloud == place, known.cloudContainer == name, known.authority == authority,
                 known.userRecordName == session.now.userRecordName, known.email?.lowercased() == email.lowercased()
             else {
@@ -269,14 +273,14 @@ struct AccountSignIn: AsyncParsableCommand {
                     code: failure.code,
                     reason: "\(failure.reason); end that before another account, another cloud or another authority comes")
             }
-            // A session that can't be read can't be put back.
+            // A session that can't be read can't be restored.
             let before = try? session.file.session()
             made.kept = (session.file, before, session.now)
             try session.file.keep(session.now)
-            // Whoever signs in anew begins with what is here, as below; who synchronises looks at it each time.
+            // A new sign-in begins with the records that are here, as below. The running synchronisation reads this each time.
             try await store.updateSyncState { $0.isPurged = false }
             made = SignInRollback()
-            // Without it the next sign-in may only wait longer.
+            // If the device can't be stored, the next sign-in may only have to wait longer.
             if let device = session.device { try? session.file.keep(device) }
             try outcome.tell(
                 "account sign-in", ["email": email, "cloud": place, "container": name, "setAside": [SetAside]()],
@@ -286,7 +290,7 @@ struct AccountSignIn: AsyncParsableCommand {
             return (known, before)
         }
         let known = try StoreReader(container: directory).accountSettings()
-        // A session that can't be read can't be put back.
+        // A session that can't be read can't be restored.
         let earlier = session.flatMap { try? $0.file.session() }
         made.settings = (store, known)
         if let session {
@@ -311,11 +315,11 @@ struct AccountSignIn: AsyncParsableCommand {
         } catch let failure as ContainerEvent.Failure where isNoObstacle(failure, known) {
             Output.error("note: \(failure.code): \(failure.reason)")
         }
-        // From here on the account is signed in: whatever else goes wrong, that stays.
+        // From here on the account is signed in, and stays so whatever else fails.
         made = SignInRollback()
-        // Without it the next sign-in may only wait longer.
+        // If the device can't be stored, the next sign-in may only have to wait longer.
         if let session, let device = session.device { try? session.file.keep(device) }
-        // Whoever signs in anew begins with what is here, though the cloud's copy was deleted for good.
+        // A new sign-in begins with the records that are here, even if the cloud's copy was deleted for good.
         try await store.updateSyncState { $0.isPurged = false }
         let setAside = try directory.quarantines().filter { !before.contains($0) && !$0.isEmpty }
         if outcome.json {
@@ -333,14 +337,15 @@ struct AccountSignIn: AsyncParsableCommand {
         return (known, earlier)
     }
 
-    /// Whether somebody is signed in all the same, and only what comes next has to wait: for an answer, or for a switch.
+    /// Whether the sign-in has succeeded despite a failure, and only the synchronisation has to wait: for an answer, or for a
+    /// switch.
     private func isNoObstacle(_ failure: ContainerEvent.Failure, _ settings: AccountSettings) -> Bool {
         var settings = settings
         settings.email = email
         return failure.code == SyncErrorCode.notInitialized || !settings.state.setupFailures.isEmpty
     }
 
-    /// Makes sure that there is a cloud, or that one may be made.
+    /// Checks that there is a cloud, or that one may be made.
     private func checkCloud(_ url: URL) throws {
         guard !EmbeddedCloud.exists(at: url) else { return try CloudAccess.checkMayWrite(url.path) }
         guard create else {
@@ -348,7 +353,7 @@ struct AccountSignIn: AsyncParsableCommand {
                 "there is no cloud at \(url.path); name the directory of the one that you mean, or make one there with --create",
                 .noInput)
         }
-        // A missing folder, or one that can't be read: making the cloud there says so.
+        // If the folder is missing or can't be read, making the cloud there reports it.
         let entries = try? FileManager.default.contentsOfDirectory(atPath: url.path)
         guard entries?.isEmpty ?? true else {
             throw ending(
@@ -356,7 +361,7 @@ struct AccountSignIn: AsyncParsableCommand {
         }
     }
 
-    /// The cloud and the account in it, made where that is wanted.
+    /// Opens the cloud and the account in it. Makes them if the options ask for that.
     private func open(_ url: URL, _ made: inout SignInRollback) async throws -> (EmbeddedCloud, StoredAccount) {
         let isNew = !EmbeddedCloud.exists(at: url)
         let embedded: EmbeddedCloud
@@ -381,7 +386,7 @@ struct AccountSignIn: AsyncParsableCommand {
         return (embedded, account)
     }
 
-    /// An account that is there, with the name and the number that are given.
+    /// An existing account, with the given name and phone number.
     private func described(
         _ account: StoredAccount, _ embedded: EmbeddedCloud, _ made: inout SignInRollback
     ) async throws -> StoredAccount {

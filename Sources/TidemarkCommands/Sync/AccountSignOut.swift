@@ -36,7 +36,7 @@ struct AccountSignOut: AsyncParsableCommand {
                 return try outcome.tell("account sign-out", ["signedOut": false], text: "no account is signed in")
             }
             let store = try RecordStore(container: directory, notifier: StoreChangeNotifier(container: directory, role: .tool))
-            // A synchronisation that is under way is not to go on with what is set aside.
+            // A running synchronisation must not go on with the stores that are set aside.
             let lock = try SyncLock(directory)
             defer { lock.release() }
             let reason = "\(email) has signed out"
@@ -45,7 +45,7 @@ struct AccountSignOut: AsyncParsableCommand {
             let pending = try await store.outbox().pending + shared.outbox().pending
             let quarantine = try await store.signOut(records, reason: reason)
             let others = try await shared.signOut(records, reason: reason)
-            // It ends also where nobody reads what is printed.
+            // The session ends also if standard output is closed.
             await endSession(settings, directory)
             let setAside = [quarantine, others].compactMap { $0 }.filter { !$0.isEmpty }.map(SetAside.init)
             guard !outcome.json else {
@@ -74,7 +74,7 @@ struct AccountSignOut: AsyncParsableCommand {
         }
     }
 
-    /// Has the server forget the session; here it is gone whatever the server says.
+    /// Ends the session at the server. Here it is removed whatever the server answers.
     private func endSession(_ settings: AccountSettings, _ directory: ContainerDirectory) async {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return }
         do {
@@ -95,22 +95,22 @@ struct AccountSignOut: AsyncParsableCommand {
 extension Quarantine {
     var isEmpty: Bool { records == 0 && pending == 0 && refused == 0 }
 
-    /// What was set aside, in words, without what is zero.
+    /// The counts of the records that were set aside, in words, without zeros.
     ///
-    /// - Parameter place: What lacks its changes.
+    /// - Parameter place: The name of the place that lacks the changes.
     func counts(_ place: String) -> String {
         var things: [String] = []
         if records > 0 { things.append(Wording.count(records, "record")) }
         if refused > 0 { things.append(Wording.count(refused, "refused save")) }
         let changes = "\(Wording.count(pending, "change")) that \(place) does not have"
-        // Deletions are changes, and no records.
+        // Only deletions may be pending: they are changes without records.
         guard !things.isEmpty else { return pending > 0 ? "set aside: \(changes)" : "nothing set aside" }
         let text = "\(things.joined(separator: " and ")) set aside"
         return pending > 0 ? "\(text), with \(changes)" : text
     }
 }
 
-/// What was set aside when an account came or went, as JSON.
+/// The JSON object on records that were set aside when the account changed.
 struct SetAside: Encodable {
     let identifier, scope: String
     let records, pending, refused: Int

@@ -26,12 +26,12 @@ struct NamedPolicy: ExpressibleByArgument {
     static let allValueStrings = MergePolicy.named.map(\.name)
 }
 
-/// The cloud that a container's account is with.
+/// The cloud of a container's account.
 struct CloudAccess {
     let directory: ContainerDirectory
     let settings: AccountSettings
     let databases: CloudDatabases
-    /// Of the settings, as they are by then.
+    /// Reads the present settings, which may have changed since ``settings``.
     private let reader: StoreReader
 
     /// - Parameters:
@@ -60,7 +60,7 @@ struct CloudAccess {
     private static func embedded(
         _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings, _ opened: EmbeddedCloud?
     ) async throws -> CloudDatabases {
-        // A drive that is not there must not become an empty cloud.
+        // If a drive is missing, no empty cloud must be made in its place.
         guard FileManager.default.fileExists(atPath: cloud) else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.noAccount,
@@ -75,7 +75,7 @@ struct CloudAccess {
             of: settings.cloudContainer, environment: directory.description.environment, account: account?.id)
     }
 
-    /// A cloud behind HTTP, with the session that the container has.
+    /// A cloud behind HTTP, with the container's session.
     private static func served(
         _ cloud: String, _ directory: ContainerDirectory, _ settings: AccountSettings, _ silence: Duration?
     ) throws -> HTTPCloud {
@@ -87,7 +87,7 @@ struct CloudAccess {
             user = try served.userRecordName
         } catch {
             guard error.code == .notAuthenticated else { throw error }
-            // It says already that one has to sign in again.
+            // The reason says already that a new sign-in is needed.
             throw ContainerEvent.Failure(code: SyncErrorCode.noAccount, reason: "\(error.reason) \(remedy)")
         }
         guard let user else {
@@ -95,7 +95,7 @@ struct CloudAccess {
                 code: SyncErrorCode.noAccount,
                 reason: "\(directory.url.path) has no session with \(cloud), as copies have none; sign in again \(remedy)")
         }
-        // A sign-in that was ended midway leaves one account's session with another's records.
+        // A sign-in that was killed midway leaves one account's session with another account's records.
         guard user == settings.userRecordName else {
             throw ContainerEvent.Failure(
                 code: SyncErrorCode.noAccount,
@@ -109,7 +109,7 @@ struct CloudAccess {
         "with 'tidemark account sign-in \(directory.url.path) --server \(cloud) --email \(settings.email ?? "ADDRESS")'"
     }
 
-    /// A failure as it is told: where a session has ended, or a certificate is not trusted, with the command that helps.
+    /// Adds the command that helps to a failure: for a session that has ended, or a certificate that is not trusted.
     func addingRemedy(_ failure: ContainerEvent.Failure) -> ContainerEvent.Failure {
         guard let cloud = settings.cloud, ServerAddress.isAddress(cloud) else { return failure }
         let command = Self.signInAgain(directory, cloud, settings)
@@ -134,7 +134,7 @@ struct CloudAccess {
         if let failure = settings.state.setupFailures.first { throw failure }
     }
 
-    /// Makes sure that a cloud may be written to: also who only fetches writes to it.
+    /// Checks that a cloud's directory may be written to. A device that only fetches writes to it, too.
     static func checkMayWrite(_ cloud: String) throws {
         for path in [cloud, cloud + "/accounts.sqlite"] where access(path, W_OK) != 0 && errno != ENOENT {
             let (number, reason) = (errno, String(cString: strerror(errno)))
@@ -146,9 +146,9 @@ struct CloudAccess {
     }
 
     /// - Parameters:
-    ///   - policy: Another merge policy than the account's.
-    ///   - assets: Which contents come with their records.
-    ///   - assetLimit: How many bytes of contents stay here; `nil` for no limit.
+    ///   - policy: The merge policy; `nil` for the account's.
+    ///   - assets: The contents that are fetched along with their records.
+    ///   - assetLimit: The most bytes of contents that stay here; `nil` for no limit.
     func configuration(
         policy: MergePolicy? = nil, assets: AssetDownloads = .all, assetLimit: Int64? = nil
     ) -> SyncConfiguration {
@@ -157,8 +157,8 @@ struct CloudAccess {
         let chosen = policy ?? settings.mergePolicy.flatMap { MergePolicy(name: $0) } ?? .mergeByPropertyObjectTrump
         configuration.mergePolicy = { _ in chosen }
         let (reader, opened) = (reader, settings)
-        // Switched off while it runs, or signed in as somebody else, it stops. So it does where nobody can tell: the records may be another
-        // account's by now.
+        // A synchronisation stops when the account is switched off or changed while it runs. It also stops if the settings can't
+        // be read, because the records may be another account's by then.
         configuration.accountState = {
             guard let now = try? reader.accountSettings(), now.email == opened.email, now.cloud == opened.cloud,
                 now.cloudContainer == opened.cloudContainer, now.userRecordName == opened.userRecordName
@@ -169,7 +169,7 @@ struct CloudAccess {
         return configuration
     }
 
-    /// What synchronises both stores.
+    /// Makes the object that synchronises both stores.
     func sync(
         policy: MergePolicy? = nil, assets: AssetDownloads = .all, assetLimit: Int64? = nil
     ) throws -> ContainerSync {
@@ -183,8 +183,8 @@ extension HTTPCloud {
     /// The cloud that a container's settings name.
     ///
     /// - Parameters:
-    ///   - session: Where the session is kept; by default in the container.
-    ///   - silence: After which a connection on which nothing moves is given up; `nil` for the usual limits.
+    ///   - session: The storage of the session; by default in the container.
+    ///   - silence: The time after which a silent connection is given up; `nil` for the usual limits.
     convenience init(
         named cloud: String, for directory: ContainerDirectory, _ settings: AccountSettings, session: (any SessionStore)? = nil,
         silence: Duration? = nil
@@ -194,7 +194,7 @@ extension HTTPCloud {
         var trustRoots = TrustRoots.system
         if let pem = settings.authority { trustRoots = try TrustRoots(pem: pem) }
         self.init(
-            // Whoever signed in has allowed what is not encrypted.
+            // The sign-in has allowed an unencrypted connection already.
             try ServerAddress(cloud, allowsInsecure: true), container: settings.cloudContainer,
             environment: directory.description.environment, session: session ?? SessionFile(at: directory.session),
             trustRoots: trustRoots, timeouts: timeouts)
@@ -202,7 +202,7 @@ extension HTTPCloud {
 }
 
 extension ContainerEvent.Failure {
-    /// What the tool exits with: what may pass by itself is temporary, whatever it is about.
+    /// The tool's exit code. A failure that may pass by itself is temporary, whatever its kind.
     var exitStatus: ExitStatus {
         if isPassing { return .temporaryFailure }
         return switch code {
@@ -214,7 +214,7 @@ extension ContainerEvent.Failure {
 }
 
 extension CloudError {
-    /// What the tool exits with.
+    /// The tool's exit code.
     var exitStatus: ExitStatus {
         switch code {
         case .invalidArguments, .limitExceeded: .usage

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import TidemarkCloud
 
-/// How the code of an account's second factor is given to a command.
+/// The options for the code of an account's second factor.
 struct CodeEntry: ParsableArguments {
     @Flag(help: "Reads the code of the account's second factor from standard input: the line after the password.")
     var codeStdin = false
@@ -15,24 +15,24 @@ struct CodeEntry: ParsableArguments {
 
     private static let variable = "TIDEMARK_CODE"
     private static let name = EnteredText.Name("code", option: "--code-stdin, --code-file or \(variable)")
-    /// How often it is asked for.
+    /// How many times the code is asked for.
     private static let entries = 3
 
     func validate() throws {
         if codeStdin, codeFile != nil { throw ValidationError("--code-stdin and --code-file exclude each other") }
     }
 
-    /// Whether an option says how it is given.
+    /// Whether one of the options is given.
     var isNamed: Bool { codeStdin || codeFile != nil }
 
     /// The options as they stand on a command line.
     var words: [String] { (codeStdin ? ["--code-stdin"] : []) + (codeFile.map { ["--code-file=\($0)"] } ?? []) }
 
-    /// Signs in with the code that is handed over, or else asks for it where the server needs one.
+    /// Signs in with the code from the options. Without one, it asks for the code if the server needs it.
     ///
     /// - Parameters:
-    ///   - mayAsk: Whether it may be asked for on the terminal.
-    ///   - account: Whose it is.
+    ///   - mayAsk: Whether the code may be asked for on the terminal.
+    ///   - account: The account's address, for the question.
     func signIn(
         mayAsk: Bool, for account: String, _ signIn: (_ code: String?) async throws -> Void
     ) async throws {
@@ -53,7 +53,7 @@ struct CodeEntry: ParsableArguments {
         }
     }
 
-    /// The code that is handed over; `nil` where none is.
+    /// The code from the options; `nil` without one.
     private func given() throws -> String? {
         if codeStdin { return try Self.text(try EnteredText.line(of: STDIN_FILENO, Self.name)) }
         if let codeFile {

@@ -3,14 +3,14 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// The fields of a container's record types: they say what a value is that was kept as JSON.
+/// The fields of a container's record types. They tell the types of values that are stored as JSON.
 struct KnownFields {
     private var fields: [String: [String: RecordTypeSchema.Field]] = [:]
 
     init(_ readers: [StoreReader]) throws {
         for reader in readers {
             for type in try reader.types() {
-                // A field that came through the cloud is no Boolean, and may be one in the other store.
+                // A field that came through the cloud is no Boolean, but may be a Boolean in the other store.
                 for field in type.fields where fields[type.name]?[field.name]?.isBoolean != true {
                     fields[type.name, default: [:]][field.name] = field
                 }
@@ -21,14 +21,14 @@ struct KnownFields {
     subscript(type: String, field: String?) -> RecordTypeSchema.Field? { field.flatMap { fields[type]?[$0] } }
 }
 
-/// A value that a store has kept as JSON, as the tool prints it: a Boolean as `true` or `false`, a time as text.
+/// A value that is stored as JSON, as the tool prints it: a Boolean as `true` or `false`, a time as text.
 struct ConflictValue: Encodable {
     /// The value as JSON, for people.
     let text: String
 
     /// - Parameters:
-    ///   - json: The value as it was kept; without one there is none.
-    ///   - field: Whose value it is; `nil` where that is not known any more.
+    ///   - json: The value as it is stored; `nil` for no value.
+    ///   - field: The value's field; `nil` if it is not known any more.
     init?(_ json: String?, of field: RecordTypeSchema.Field?) {
         guard let json else { return nil }
         if let field, field.isBoolean, json == "0" || json == "1" {
@@ -42,7 +42,7 @@ struct ConflictValue: Encodable {
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
-        // What is no JSON, in a damaged store, is shown as it stands there.
+        // In a damaged store, a text that is no JSON is shown as it is stored.
         if let value = try? JSONDecoder().decode(JSONValue.self, from: Data(text.utf8)) {
             try container.encode(value)
         } else {
@@ -51,7 +51,7 @@ struct ConflictValue: Encodable {
     }
 }
 
-/// A value of JSON.
+/// A JSON value.
 private indirect enum JSONValue: Codable {
     case null
     case boolean(Bool)
@@ -62,7 +62,7 @@ private indirect enum JSONValue: Codable {
     case object([String: JSONValue])
 
     init(from decoder: any Decoder) throws {
-        // One type after the other: only a try shows which it is.
+        // The types are tried one after the other: only a try shows which one fits.
         let container = try decoder.singleValueContainer()
         if container.decodeNil() {
             self = .null

@@ -141,7 +141,7 @@ struct ConflictsResolve: AsyncParsableCommand {
         }
     }
 
-    /// The name of the record with a conflict that a text stands for; the text itself where there is none.
+    /// The name of the record with a conflict that a text names; the text itself if there is no such record.
     private func wholeName(_ text: String, in directory: ContainerDirectory) throws -> String {
         let left = try SyncReading(directory).deferredRecords().filter { $0.reason == .conflict || $0.reason == .deletion }
         let meant = Set(left.map { RecordName(type: $0.type, name: $0.name) }.filter { $0.isMeant(by: text) })

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What a server calls the device that signs in to it.
+/// The option for the name that a server gives the device that signs in to it.
 struct DeviceName: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -13,7 +13,7 @@ struct DeviceName: ParsableArguments {
         throw ValidationError("a device's name has 1 to 200 bytes")
     }
 
-    /// Whether the option is there.
+    /// Whether the option is given.
     var isNamed: Bool { deviceName != nil }
 
     /// The option as it stands on a command line.

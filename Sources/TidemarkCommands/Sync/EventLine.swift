@@ -12,7 +12,7 @@ struct EventLine: Encodable {
     let bytes: Int64
     let conflicts: Int
     let totalRecords: Int?
-    /// Of which of the container's stores, where that is said.
+    /// The container's store; `nil` for an event of both.
     let scope: String?
 
     init(_ event: ContainerEvent, of scope: StoreScope? = nil) {
@@ -27,7 +27,7 @@ struct EventLine: Encodable {
         (records, bytes, conflicts, totalRecords) = (event.records, event.bytes, event.conflicts, event.totalRecords)
     }
 
-    /// Changes that an export could not send, because the cloud has refused them or a change before them.
+    /// The number of changes that an export could not send, because the cloud has refused them or a change before them.
     private var refused: Int {
         guard type == ContainerEvent.Kind.export.name, end != nil, error == nil else { return 0 }
         return max(0, (totalRecords ?? 0) - records)
@@ -53,7 +53,7 @@ struct EventLine: Encodable {
 
 extension ProgressBar {
     func show(_ event: ContainerEvent) {
-        // That the account is looked at is no progress.
+        // A look-up of the account is no progress.
         guard event.kind != .setup else { return }
         let bytes = event.bytes > 0 ? ", \(Wording.bytes(Int(event.bytes)))" : ""
         let what = event.kind == .export ? "sent" : "fetched"

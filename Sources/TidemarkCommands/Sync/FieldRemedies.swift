@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 import TidemarkSync
 
-/// What helps where a field has one type in a container and another one in the cloud, as whole commands.
+/// Remedies, as whole commands, for a field that has one type in a container and another one in the cloud.
 struct FieldRemedies {
     /// The container, as the person has named it.
     private let path: String
@@ -13,7 +13,7 @@ struct FieldRemedies {
         (self.path, self.cloudContainer) = (path, cloudContainer)
     }
 
-    /// A text of the cloud with the names of the containers in its commands.
+    /// Puts the names of the containers into the commands of a text from the cloud.
     func filledIn(_ text: String) -> String {
         let named = text.replacing("<path>", with: Wording.shellWord(path))
         return cloudContainer.map { named.replacing("<id>", with: Wording.shellWord($0)) } ?? named
@@ -31,7 +31,7 @@ struct FieldRemedies {
         return lines
     }
 
-    /// Whether values of the type here may become values of the cloud's type.
+    /// Whether values of the container's type can be converted to the cloud's type.
     static func converts(_ conflict: FieldTypeConflict) -> Bool {
         guard let here = RecordTypeSchema.Field(name: conflict.field, typeName: conflict.here) else { return false }
         let there = RecordTypeSchema.Field(name: conflict.field, type: conflict.cloud)
@@ -52,13 +52,13 @@ struct FieldRemedies {
     }
 }
 
-/// A field of which records have values in the cloud that the container lacks, as the tool prints it.
+/// A field whose values in the cloud the container lacks, as the tool prints it.
 struct LeftField: Encodable {
     let type, field: String
-    /// The field's type in the container; `nil` where it has no such field.
+    /// The field's type in the container; `nil` if the container has no such field.
     let here: String?
     let cloud: String
-    /// How many records are concerned.
+    /// The number of records that have such a value.
     let records: Int
 
     var text: String {
@@ -71,10 +71,10 @@ struct LeftField: Encodable {
 /// A field that was renamed, dropped or given another type in the container, whose values stay in the cloud, as the tool prints it.
 struct IgnoredField: Encodable {
     let type, field: String
-    /// Of how many records the cloud had the value that was here when that was done; `nil` where it was not counted.
+    /// The number of records whose value the cloud had at the time of the change; `nil` if it was not counted.
     let records: Int?
 
-    /// As people read it, and as `ignoredFields` names it.
+    /// The field's name for people, which `ignoredFields` uses, too.
     var name: String { "\(type).\(field)" }
 
     var text: String { records.map { "\(name) (\(Wording.count($0, "record")) at that time)" } ?? name }

@@ -1,13 +1,13 @@
 import TidemarkModel
 import TidemarkTransfer
 
-/// How far an import is and, where it is sent as it goes on, the sending: as one.
+/// The progress of an import and, with `--sync`, of the upload of its records, as one number.
 struct ImportAndUpload: Sendable {
-    /// Something has happened. What it says is the whole of what it is about, up to then.
+    /// A report of progress. Its numbers are totals since the start.
     enum Step: Sendable {
         case imported(ImportProgress)
         case importHasEnded(ImportSummary)
-        /// Records that were sent.
+        /// The number of records that were sent.
         case sent(Int)
     }
 
@@ -16,10 +16,11 @@ struct ImportAndUpload: Sendable {
     private var summary: ImportSummary?
     private var hasEnded = false
     private var sent = 0
-    /// So that it never goes back: how much there is to send is an estimate while the import goes on.
+    /// The greatest progress so far. The progress never goes back, although the number of records to send is an estimate while
+    /// the import goes on.
     private var furthest = 0
 
-    /// - Parameter isSent: Whether what is imported is sent, too.
+    /// - Parameter isSent: Whether the imported records are sent, too.
     init(isSent: Bool) { self.isSent = isSent }
 
     mutating func apply(_ step: Step) {
@@ -31,10 +32,10 @@ struct ImportAndUpload: Sendable {
         furthest = max(furthest, Int(share * Double(Self.whole)))
     }
 
-    /// Of ``total``.
+    /// The finished part of ``total``.
     var done: Int { isSent ? furthest : progress?.done ?? 0 }
 
-    /// `nil` while nobody can tell: while standard input is read.
+    /// The total; `nil` while it is not known: while standard input is read.
     var total: Int? {
         guard isSent else { return progress?.total }
         return hasEnded || progress?.total != nil ? Self.whole : nil
@@ -42,11 +43,11 @@ struct ImportAndUpload: Sendable {
 
     private static let whole = 1_000_000
 
-    /// How much is done: half of it is the import, half the sending.
+    /// The finished share of the work. Half of the work is the import, half is the upload.
     private var share: Double {
         var imported = 1.0
         if !hasEnded { imported = progress.map { min(1, Double($0.done) / Double(max(1, $0.total ?? .max))) } ?? 0 }
-        // As many as have changed so far, and in the rest of the source as many again.
+        // The estimate expects as many changes in the rest of the source as in the part that was read.
         let changed = summary.map { $0.changes.inserted + $0.changes.updated + $0.changes.deleted } ?? 0
         let toSend = Double(changed) / max(imported, 0.000_001)
         let gone = toSend > 0 ? min(1, Double(sent) / toSend) : hasEnded ? 1 : 0

@@ -1,12 +1,13 @@
 import Foundation
 
-/// A password that a person gives to a command: never as an argument, which everybody on the machine could read.
+/// Reads a password for a command. It is never an argument, which everybody on the machine could read.
 enum Password {
     private static let name = EnteredText.Name("password", option: "--password-stdin")
 
     /// - Parameters:
-    ///   - isOnStandardInput: Whether it is the first line there; else it is asked for on the terminal.
-    ///   - account: Whose it is.
+    ///   - isOnStandardInput: Whether the password is the first line of standard input; otherwise it is asked for on the
+    ///     terminal.
+    ///   - account: The account's address, for the question.
     static func read(isOnStandardInput: Bool, for account: String) throws -> String {
         let bytes =
             isOnStandardInput
@@ -19,9 +20,9 @@ enum Password {
     }
 }
 
-/// What a person enters for a command, on standard input or on the terminal.
+/// Reads a text for a command, from standard input or from the terminal.
 enum EnteredText {
-    /// What messages call it, and how it is handed over without a terminal.
+    /// The text's name in messages, and the way to give it without a terminal.
     struct Name {
         let text, option: String
 
@@ -30,7 +31,7 @@ enum EnteredText {
 
     private static let sizeLimit = 1024
 
-    /// The next line of a file, and no more of it.
+    /// Reads the next line of a file, and no more of it.
     static func line(of descriptor: Int32, _ name: Name) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while let byte = next(descriptor), byte != 0x0a { try add(byte, to: &bytes, name) }
@@ -38,7 +39,7 @@ enum EnteredText {
         return bytes
     }
 
-    /// What is typed on the terminal.
+    /// Reads a line that is typed on the terminal.
     static func typed(_ prompt: String, _ name: Name, isShown: Bool) throws -> [UInt8] {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
         guard terminal >= 0 else {
@@ -54,7 +55,7 @@ enum EnteredText {
             throw ending("the terminal can't be kept from showing the \(name.text); hand it over with \(name.option)", .usage)
         }
         var silent = before
-        // Byte by byte, so that Ctrl-C comes here, and the terminal is never left silent.
+        // Input is read byte by byte, so that Ctrl-C is read here, too, and the terminal's mode is always restored.
         silent.c_lflag &= ~tcflag_t(ECHO | ICANON | ISIG)
         tcsetattr(terminal, TCSAFLUSH, &silent)
         defer { tcsetattr(terminal, TCSAFLUSH, &before) }
@@ -65,7 +66,7 @@ enum EnteredText {
             switch byte {
             case 0x0a, 0x0d, 0x04: return bytes
             case 0x03: throw ending("interrupted", .interrupted)
-            // A character may be several bytes.
+            // Removes all bytes of a UTF-8 character.
             case 0x08, 0x7f: while let last = bytes.popLast(), last & 0xc0 == 0x80 {}
             case 0x15: bytes = []
             default: try add(byte, to: &bytes, name)

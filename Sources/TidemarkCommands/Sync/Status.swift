@@ -46,7 +46,7 @@ struct Status: AsyncParsableCommand {
     @Flag(help: "Prints one JSON object.")
     var json = false
 
-    /// The answer of `--check`.
+    /// The output of `--check`.
     private struct Check: Encodable {
         let isInSync: Bool
         let missing: [String]
@@ -61,17 +61,17 @@ struct Status: AsyncParsableCommand {
         let pending, blocked, conflicts, refused: Int
         let records: [SyncIssueLine]
         let deferred: [DeferredLine]
-        /// Why nothing can be sent now: the account, and its switches.
+        /// Why nothing can be sent now: the state of the account, and its switches.
         let obstacles: [Sync.Report.Failure]
         /// Why nothing was sent the last time.
         let lastFailure: EventLine?
         let lastEvents: [EventLine]
         let assets: AssetsReport
 
-        /// Of those that are queued, or wait to be tried again, why they are still.
+        /// Why queued changes, and those that wait for another try, are not sent; empty if there are none.
         var whyNothingGoes: [String] { records.contains { ["queued", "retry"].contains($0.state) } ? reasons : [] }
 
-        /// What is to be sent, and how much of it waits.
+        /// The text on the changes to send, and on how many of them wait.
         var toBeSent: String {
             var parts: [String] = []
             if blocked > 0 { parts.append("\(Wording.count(blocked)) refused or waiting for a refused one") }
@@ -135,7 +135,7 @@ struct Status: AsyncParsableCommand {
         return FieldRemedies(path: container, cloudContainer: settings.cloud == nil ? nil : settings.cloudContainer)
     }
 
-    /// Prints the deferred records, those with the same reason as one line, and then what helps.
+    /// Prints the deferred records, those with the same reason as one line, and then the remedies.
     private func list(_ deferred: [DeferredLine], _ remedies: FieldRemedies) throws {
         struct Reason: Hashable {
             let type, cause: String

@@ -59,10 +59,11 @@ struct Sync: AsyncParsableCommand {
             valueName: "seconds"))
     var patience: Double?
 
-    /// How long it tries again.
+    /// How long the command tries again: seconds.
     private var retrying: Double { patience ?? 10 }
 
-    /// How long a connection may be silent; `nil` for the usual limits, which leave a busy server more time than a person at a terminal.
+    /// How long a connection may be silent. `nil` for the usual limits, which give a busy server more time than a person at a
+    /// terminal has.
     private var silence: Duration? { patience.map { .seconds(max(3, $0)) } }
 
     @Option(help: "Shows a progress bar on standard error: auto (on a terminal), always or never.")
@@ -88,7 +89,7 @@ struct Sync: AsyncParsableCommand {
         /// Nothing failed, and everything that the cloud has is here, whole.
         let isFullyImported: Bool
         let failure: Failure?
-        /// What others have begun to share, and share no more.
+        /// The shares of others that are new, and those that have ended.
         let begun, ended: [ShareLine]?
 
         init(_ report: SyncReport, _ news: ShareNews? = nil) {
@@ -142,14 +143,14 @@ struct Sync: AsyncParsableCommand {
         }
     }
 
-    /// The policy for conflicts that were left to a person before: that of `--merge-policy`, if it resolves anything.
+    /// The policy for conflicts that were left to a person earlier: that of `--merge-policy`, if it resolves conflicts.
     private var resolvingPolicy: MergePolicy? {
         guard let policy = mergePolicy?.policy else { return nil }
         if case .error = policy { return nil }
         return policy
     }
 
-    /// Synchronises once; where a policy is named, resolves what was left before, and sends that, too.
+    /// Synchronises once. With a named policy, it also resolves the conflicts that were left earlier, and sends the results.
     private func synchronize(_ engine: ContainerSync) async throws -> SyncReport {
         let report = try await engine.sync(patience: .seconds(retrying))
         guard let policy = resolvingPolicy, report.deferred > 0, report.failure == nil else { return report }
@@ -170,7 +171,7 @@ struct Sync: AsyncParsableCommand {
         if let failure = Self.failure(report) { throw failure }
     }
 
-    /// - Parameter isRefetched: Whether everything was fetched again. What is as it was here is not counted.
+    /// - Parameter isRefetched: Whether all records were fetched again. Records that were the same here are not counted.
     static func tell(_ report: SyncReport, isRefetched: Bool = false) throws {
         let fetched = Wording.count(report.imported, "record")
         var text = isRefetched ? "fetched everything again (\(fetched) changed)" : "fetched \(fetched)"
@@ -187,7 +188,7 @@ struct Sync: AsyncParsableCommand {
         }
     }
 
-    /// What the tool ends with where a synchronisation has not come to its end, and tells so.
+    /// Reports a synchronisation that was not completed, and returns the exit code; `nil` if it was completed.
     static func failure(_ report: SyncReport) -> ExitCode? {
         if let failure = report.failure { return ending("\(failure.code): \(failure.reason)", failure.exitStatus) }
         guard report.outbox.pending > 0 else { return nil }
@@ -209,13 +210,13 @@ struct Sync: AsyncParsableCommand {
                 for await ended in engine.events where ended.end != nil {
                     var event = ended
                     if let failure = event.failure { event.failure = access.addingRemedy(failure) }
-                    // That the cloud is away, or knows nobody, is of both.
+                    // A cloud that can't be reached, or does not know the account, concerns both stores.
                     let isOfBoth = event.kind == .setup || event.failure?.isPassing ?? (event.records == 0 && event.bytes == 0)
                     let scope: StoreScope = event.store == shared ? .shared : .private
                     try command.tell(EventLine(event, of: isOfBoth ? nil : scope), of: event, reading, &news)
                 }
             } catch {
-                // Nobody reads on.
+                // Standard output is closed.
                 work.cancel()
                 throw error
             }
@@ -230,12 +231,12 @@ struct Sync: AsyncParsableCommand {
         } catch is CancellationError {}
     }
 
-    /// Tells of an event that has ended, and of what waits since, as far as it is new.
+    /// Prints the news: of an event that has ended, and of records that wait since.
     private func tell(_ line: EventLine, of event: ContainerEvent, _ reading: SyncReading, _ news: inout SyncNews) throws {
         if news.tells(event) {
             if json { try Output.json(line) } else { try Output.line(line.text) }
         }
-        // What can't be read now is told with the next event.
+        // If the stores can't be read now, the news is printed with the next event.
         guard let refused = try? reading.outbox().blocked > 0 ? reading.syncIssues(isRefused: true) : [],
             let deferred = try? reading.deferredLines(), let saves = try? reading.refused(),
             let shares = try? reading.sharesOfOthers(),
@@ -262,7 +263,7 @@ struct Sync: AsyncParsableCommand {
         }
     }
 
-    // What it would do
+    // Dry run
 
     private struct Preview: Encodable {
         struct Change: Encodable { let type, record, kind: String, fields: [String] }
@@ -277,7 +278,7 @@ struct Sync: AsyncParsableCommand {
         let toSend: [Change]
         let toSendCount: Int
         let deferred: [String]
-        /// Of these, conflicts that are left to a person.
+        /// The conflicts among them that are left to a person.
         let left: [DeferredLine]
     }
 
@@ -285,7 +286,7 @@ struct Sync: AsyncParsableCommand {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
             "tidemark-\(UUID().uuidString)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // A copy that stays in the temporary folder is no failure of the preview.
+        // If the copy can't be removed from the temporary folder, the preview has not failed.
         defer { try? FileManager.default.removeItem(at: folder) }
         let preview = try await SyncPreview(
             of: access.directory, databases: access.databases, configuration: access.configuration(policy: mergePolicy?.policy),

@@ -4,7 +4,7 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Why the cloud does not have a record as it is here, as the tool prints it.
+/// The reason why the cloud does not have a record as it is here, as the tool prints it.
 struct SyncIssueLine: Encodable {
     let type, record, kind: String
     let fields: [String]
@@ -26,7 +26,7 @@ struct SyncIssueLine: Encodable {
 
     /// The lines of the issue: a reason of more than two sentences has a line for each.
     func lines(_ remedies: FieldRemedies) -> [String] {
-        // A path may have what ends a sentence.
+        // The sentences are split before paths are put in, because a path may contain the end of a sentence.
         let sentences = FieldRemedies.sentences(reason ?? "").map(remedies.filledIn)
         guard sentences.count > 2 else { return [line(with: sentences.joined(separator: " "))] }
         return [line(with: "")] + sentences.map { "  \($0)" }
@@ -43,7 +43,7 @@ struct SyncIssueLine: Encodable {
         if let waitsFor { return text + "; goes when \(waitsFor) has gone" }
         if state == "retry" { return text + "; tried again at the next sync" }
         if code == StoreError.Code.damaged.rawValue { return text + "; sent when it is repaired" }
-        // Somebody may have deployed a schema that takes it.
+        // A schema that accepts the record may have been deployed since.
         if code == CloudError.Code.invalidArguments.rawValue {
             return text + "; tried again when it is changed, and at the next sync"
         }
@@ -55,12 +55,12 @@ struct SyncIssueLine: Encodable {
     }
 }
 
-/// A deferred record of the cloud, which was not imported, or not whole, as the tool prints it.
+/// A deferred record as the tool prints it: a record of the cloud that was not imported, or only in part.
 struct DeferredLine: Encodable {
     let type, record, reason: String
-    /// Why it was not imported, without what helps.
+    /// Why the record was not imported, without the remedy.
     let cause: String
-    /// What the causes of several records have in common: the line for all of them has it.
+    /// The part of the cause that several records have in common, for the one line about all of them.
     let commonCause: String
     /// The fields that have another type here.
     let conflicts: [FieldTypeConflict]
@@ -92,7 +92,7 @@ struct DeferredLine: Encodable {
             let field = "--type \(deferred.type) \(first.field)"
             var remedy = "give it another name here: 'tidemark schema rename <path> \(field) <name>'"
             if FieldRemedies.converts(first) {
-                // A shell takes the brackets of a list for files.
+                // A shell takes the angle brackets of a list's type for redirections.
                 let cloud = "\(first.cloud)".contains("<") ? "\"\(first.cloud)\"" : "\(first.cloud)"
                 remedy = "give it that type: 'tidemark schema retype <path> \(field) \(cloud)', or \(remedy)"
             }
@@ -104,19 +104,19 @@ struct DeferredLine: Encodable {
         commonCause = cause
     }
 
-    /// The record's name, with its type unless the name has that already.
+    /// The record's name, with its type unless the name begins with the type.
     var title: String { RecordName(type: type, name: record).title }
 
     var text: String { "\(title): \(reason)" }
 }
 
 extension MissingContent {
-    /// What is missing, and the code of the error.
+    /// The missing content, and the code of the error.
     fileprivate var text: String { "the content of the field \(field) could not be fetched: \(code.rawValue)" }
 }
 
 extension DeferredRecord.Reason {
-    /// Why a record of the cloud was not imported, and what helps.
+    /// Why a record of the cloud was not imported, and the remedy.
     var explanation: String {
         switch self {
         case .schema: "the store lacks its type or some of its fields; it is imported when they exist"

@@ -4,16 +4,18 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Of what a synchronisation that goes on tells, what is new.
+/// Finds the news in the events of a running synchronisation.
 struct SyncNews {
-    /// Why a kind of event fails, and of which stores: what stands in the way of both is told once, and once when it does no more.
+    /// The present failures of each kind of event, with the stores that have them. A failure of both stores is reported once, and
+    /// its end once.
     private var failures: [ContainerEvent.Kind: [ContainerEvent.Failure: Set<UUID>]] = [:]
     private var hasSetUp = false
-    /// What was left for the next set-up of a store to explain, and whether that has succeeded since: then it has explained nothing.
+    /// The failures that were not reported, because the next set-up of the store should explain them. The value is whether that
+    /// set-up has succeeded, and so has explained nothing.
     private var heldBack: [HeldBack: Bool] = [:]
     private var refused: [RefusedKey: Refusal] = [:]
     private var deferred: Set<DeferredRecord> = []
-    /// What others share; `nil` before it was looked at.
+    /// The shares of others; `nil` before the first reading.
     private var shares: [Share]?
 
     private var saves: Set<RefusedSave> = []
@@ -30,24 +32,25 @@ struct SyncNews {
 
     private struct Refusal: Hashable {
         let code, reason, waitsFor: String?
-        /// When it was tried, where only a change of the record has it be tried again: then it is another change that was refused.
+        /// The time of the try, for a refusal after which only a change of the record is tried again. A later time then means
+        /// that another change was refused.
         let time: Int64?
     }
 
-    /// Whether an event that has ended is to be told: something has come of it, or it fails or succeeds as it did not before.
+    /// Whether an event that has ended is to be reported: it has moved records, or it fails or succeeds unlike the one before.
     mutating func tells(_ event: ContainerEvent) -> Bool {
         let hasCounts = event.records > 0 || event.bytes > 0 || event.conflicts > 0
         if event.kind == .setup { noteSetUp(event) }
         let key = HeldBack(store: event.store, kind: event.kind)
         if let failure = event.failure {
-            // Setting up anew, which comes next, says what is the matter with the session; where it found nothing, this is what there is to tell.
+            // The set-up that comes next reports the fault of the session. If it has found none, this failure is reported.
             if event.kind != .setup, failure.code == SyncErrorCode.noAccount, !failure.isPassing, heldBack[key] != true {
                 heldBack[key] = false
                 return hasCounts
             }
             var known = failures[event.kind] ?? [:]
             let isNew = known[failure] == nil
-            // What it failed by before is over for this store, and news when it comes again.
+            // The store's earlier failure is over. It is news when it comes again.
             known = known.mapValues { $0.subtracting([event.store]) }.filter { !$0.value.isEmpty }
             known[failure, default: []].insert(event.store)
             failures[event.kind] = known
@@ -68,11 +71,12 @@ struct SyncNews {
         for key in heldBack.keys where key.store == event.store { heldBack[key] = event.failure == nil ? true : nil }
     }
 
-    /// Those that were refused, or wait, for another reason than they were when this was asked last. What is tried again has no news yet.
+    /// Returns the issues that are new, or have another reason than at the last call. An issue that waits for its next try has no
+    /// news yet.
     mutating func new(_ entries: [SyncIssue]) -> [SyncIssue] {
         var (now, new): ([RefusedKey: Refusal], [SyncIssue]) = ([:], [])
         for entry in entries where !entry.isAwaitingRetry {
-            // Between two tries of these is an edit, or a day.
+            // Such an issue is tried again only after an edit, or after a day.
             let isSeldom = entry.nextTry == nil || entry.code == CloudError.Code.limitExceeded.rawValue
             let key = RefusedKey(type: entry.type, record: entry.record, kind: entry.kind)
             let refusal = Refusal(
@@ -85,26 +89,26 @@ struct SyncNews {
         return new
     }
 
-    /// What others share now, and did not the last time, and the other way round; the first time nothing is new.
+    /// Returns the shares of others that have begun and ended since the last call. At the first call nothing is new.
     mutating func change(of now: [Share]) -> ShareNews {
         defer { shares = now }
         return ShareNews(from: shares ?? now, to: now)
     }
 
-    /// Saves that the cloud has refused, and were not among those of the last time.
+    /// Returns the refused saves that were not there at the last call.
     mutating func new(_ refused: [RefusedSave]) -> [RefusedSave] {
         defer { saves = Set(refused) }
         return refused.filter { !saves.contains($0) }
     }
 
-    /// Records of the cloud that could not be imported, and were not among those of the last time.
+    /// Returns the deferred records that were not there at the last call.
     mutating func new(_ records: [DeferredRecord]) -> [DeferredRecord] {
         defer { deferred = Set(records) }
         return records.filter { !deferred.contains($0) }
     }
 }
 
-/// What others have begun to share, and share no more.
+/// The shares of others that have begun, and those that have ended.
 struct ShareNews {
     let begun, ended: [Share]
 

@@ -3,10 +3,10 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// What a container's stores tell of their synchronisation: one's own records, and what others share.
+/// Reads the state of synchronisation from a container's private and shared store.
 struct SyncReading {
     private let own: StoreReader
-    /// `nil` where nothing was ever shared.
+    /// The shared store; `nil` if nothing was ever shared with the account.
     private let others: StoreReader?
     private var readers: [StoreReader] { [own] + (others.map { [$0] } ?? []) }
 
@@ -18,7 +18,7 @@ struct SyncReading {
     /// The fields of the types of both stores.
     func knownFields() throws -> KnownFields { try KnownFields(readers) }
 
-    /// What is kept with the private store alone.
+    /// The account's settings, which only the private store has.
     func accountSettings() throws -> AccountSettings { try own.accountSettings() }
     func initialImportIsComplete() throws -> Bool { try own.syncState().initialImportIsComplete }
 
@@ -37,10 +37,10 @@ struct SyncReading {
         try readers.reduce(into: []) { $0 += try $1.syncIssues(record: record, limit: limit - $0.count) }
     }
 
-    /// What others share.
+    /// The shares of others.
     func sharesOfOthers() throws -> [Share] { try others?.shares() ?? [] }
 
-    /// The fields of which the cloud has values that the container lacks, with the number of records of each.
+    /// The fields whose values in the cloud the container lacks, with the number of records of each.
     func leftFields() throws -> [LeftField] {
         struct Key: Hashable {
             let type, field: String
@@ -52,7 +52,7 @@ struct SyncReading {
             let types = try reader.types()
             let ignored = Set(try reader.ignoredFields().map { "\($0.type).\($0.field)" })
             for record in try reader.deferredRecords() where record.reason == .schema {
-                // A record whose fields can't be read is counted among the others that could not be applied.
+                // A record whose fields can't be read counts only as a deferred record.
                 let missing = (try? record.missingFields(in: types)) ?? []
                 for field in missing where field.here != nil || !ignored.contains("\(record.type).\(field.field)") {
                     let key = Key(type: record.type, field: field.field, here: field.here, cloud: "\(field.cloud)")
@@ -67,8 +67,7 @@ struct SyncReading {
     }
 
     func deferredRecords() throws -> [DeferredRecord] { try readers.flatMap { try $0.deferredRecords() } }
-    /// The records of the cloud that could not be applied, or not whole, with the reason of each. One whose fields can't be read has the
-    /// general reason.
+    /// The deferred records, each with its reason. A record whose fields can't be read has the general reason.
     func deferredLines() throws -> [(record: DeferredRecord, line: DeferredLine)] {
         try readers.flatMap { reader in
             let deferred = try reader.deferredRecords()
@@ -84,11 +83,11 @@ struct SyncReading {
         }
     }
 
-    /// The fields whose values the cloud keeps for itself: they were renamed, dropped or given another type here.
+    /// The fields whose values in the cloud are ignored: they were renamed, dropped or given another type here.
     func ignoredFields() throws -> [IgnoredField] {
         let all = try readers.flatMap { try $0.ignoredFields() }
         let fields = Dictionary(grouping: all) { "\($0.type).\($0.field)" }.values.map { fields in
-            // Of both stores, as far as it is known.
+            // The sum of both stores, as far as it is known.
             let counts = fields.compactMap { $0.records }
             return IgnoredField(
                 type: fields[0].type, field: fields[0].field, records: counts.isEmpty ? nil : counts.reduce(0, +))
@@ -98,12 +97,13 @@ struct SyncReading {
 
     func refused() throws -> [RefusedSave] { try readers.flatMap { try $0.refused() } }
     func conflictCount() throws -> Int { try readers.reduce(0) { try $0 + $1.conflictCount() } }
-    /// Newest first; those of one's own records before those of others'.
+    /// The conflicts, newest first; those of the private store before those of the shared one.
     func conflicts(limit: Int) throws -> [LoggedConflict] {
         try Array(readers.flatMap { try $0.conflicts(limit: limit) }.prefix(limit))
     }
 
-    /// The last so many, oldest first. Both stores are set up alike: of what others share, that is told only where it has failed.
+    /// The last events, oldest first. A set-up of the shared store is left out unless it has failed, because it is like the
+    /// private store's.
     func events(limit: Int) throws -> [ContainerEvent] {
         let all = try readers.flatMap { reader in
             try reader.events(limit: limit).map(\.event)

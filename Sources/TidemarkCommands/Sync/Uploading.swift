@@ -4,13 +4,13 @@ import TidemarkSQLite
 import TidemarkStore
 import TidemarkSync
 
-/// Sends what an import brings while it goes on, batch after batch, and the rest when it has ended.
+/// Sends the records of an import while it goes on, batch after batch, and the rest when it has ended.
 final class Uploading: Sendable {
-    /// Rows in a transaction of an import that is sent as it goes on: the import and the upload take the store by turns, and neither is to
-    /// wait for long.
+    /// The rows in a transaction of an import that is sent while it goes on. The import and the upload write to the store by
+    /// turns, and neither should wait for long.
     static let batchSize = 2000
 
-    /// Records that were sent so far; ends with the upload. For one consumer.
+    /// The number of records that were sent so far. The stream ends with the upload, and has one consumer.
     let progress: AsyncStream<Int>
     private let work: Task<SyncReport, any Error>
     private let counting: Task<Void, Never>
@@ -21,7 +21,7 @@ final class Uploading: Sendable {
         let (progress, told) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
         let (stream, batches) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         (self.progress, self.batches) = (progress, batches)
-        // It looks at the account, and fetches, while the first batch is read.
+        // The upload looks up the account and fetches while the first batch is read.
         batches.yield()
         work = Task {
             defer { told.finish() }
@@ -39,13 +39,13 @@ final class Uploading: Sendable {
         }
     }
 
-    /// There is something to send.
+    /// Reports that a batch was imported, and can be sent.
     func batchHasCome() { batches.yield() }
 
-    /// Nothing more will come.
+    /// Reports that there are no more batches.
     func importHasEnded() { batches.finish() }
 
-    /// Adds the records of one export after the other.
+    /// Adds up the records of successive exports.
     private final class Counted: Sendable {
         private let state = LockedValue<(before: Int, event: Int, records: Int)>((0, 0, 0))
 
@@ -58,7 +58,7 @@ final class Uploading: Sendable {
         }
     }
 
-    /// What has come of it.
+    /// The result of the upload.
     var report: Result<SyncReport, any Error> {
         get async {
             defer { counting.cancel() }
@@ -73,14 +73,14 @@ final class Uploading: Sendable {
 }
 
 extension SyncReport {
-    /// One synchronisation after another.
+    /// The report of two successive synchronisations.
     init(_ first: SyncReport, then second: SyncReport) {
         self = second
         imported += first.imported
         exported += first.exported
         conflicts += first.conflicts
         refused += first.refused
-        // What stood in its way does so still, whether or not the second has tried again.
+        // The first one's failure still holds, whether or not the second one has tried again.
         if failure == nil, outbox.pending > 0 { failure = first.failure }
     }
 }

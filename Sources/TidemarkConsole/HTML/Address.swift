@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// An address of a page of the server: a path of parts and a query, each encoded.
+/// The address of a page of the server: a path and a query, whose parts are encoded.
 package struct Address: Hashable, Sendable {
     /// The address, for an attribute or a header.
     package private(set) var text: String
@@ -9,14 +9,14 @@ package struct Address: Hashable, Sendable {
     /// The path at which a server has the console.
     package static let root = "/console"
 
-    /// The path at which a server has people's own pages.
+    /// The path at which a server has the pages of people's own accounts.
     package static let peopleRoot = "/account"
     /// The path at which a server has the pages of links into shares.
     package static let shareRoot = "/share"
 
     /// - Parameters:
     ///   - parts: The path below the root.
-    ///   - root: The console's, people's or that of shares.
+    ///   - root: One of the three roots.
     package init(_ parts: [String] = [], under root: String = root, query: [(name: String, value: String?)] = []) {
         text = root + parts.map { "/" + Self.encoded($0) }.joined()
         for (name, value) in query { if let value { add(name, value) } }
@@ -28,7 +28,7 @@ package struct Address: Hashable, Sendable {
         hasQuery = true
     }
 
-    /// The address with another value in its query.
+    /// The address with another value of a name in its query.
     package func with(_ name: String, _ value: String?) -> Address {
         guard let value else { return self }
         var address = self
@@ -36,14 +36,14 @@ package struct Address: Hashable, Sendable {
         return address
     }
 
-    /// The address of the element of its page that has an identifier.
+    /// The address of an element of the page, by the element's identifier.
     func at(_ id: String) -> Address {
         var address = self
         address.text += "#" + Self.encoded(id)
         return address
     }
 
-    /// Encodes all but letters, digits and what has no meaning in any part of an address.
+    /// Encodes all characters except letters, digits and those without a meaning in any part of an address.
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

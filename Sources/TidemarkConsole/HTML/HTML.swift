@@ -1,11 +1,11 @@
-/// A piece of HTML. A text becomes one only by being escaped.
+/// A piece of HTML. A text is always escaped when it becomes a piece.
 ///
 /// ```swift
 /// let row: HTML = "<td title=\"\(record.type)\">\(record.name)</td>"   // both are escaped
 /// ```
 ///
-/// A literal is taken as it is, and what it interpolates is escaped for text and for attributes in quotation marks. Attributes always stand in
-/// quotation marks; addresses are made by ``Address``.
+/// A literal is taken as it is. Interpolated texts are escaped for text and for attributes in quotation marks. Attributes always
+/// stand in quotation marks, and ``Address`` makes addresses.
 package struct HTML: ExpressibleByStringInterpolation, Sendable {
     /// The text of the page.
     package private(set) var text: String
@@ -19,10 +19,10 @@ package struct HTML: ExpressibleByStringInterpolation, Sendable {
         Self.append(text, to: &self.text)
     }
 
-    /// Puts pieces one after another.
+    /// Joins pieces.
     package init(_ pieces: some Sequence<HTML>) { text = pieces.reduce(into: "") { $0 += $1.text } }
 
-    /// Nothing.
+    /// An empty piece.
     package static let none: HTML = ""
 
     package static func + (left: HTML, right: HTML) -> HTML {
@@ -50,7 +50,8 @@ package struct HTML: ExpressibleByStringInterpolation, Sendable {
         package mutating func appendInterpolation(_ address: Address) { HTML.append(address.text, to: &text) }
     }
 
-    /// Escapes what means something in HTML, and leaves out what it can't have: control characters other than tabs and ends of lines.
+    /// Escapes characters that have a meaning in HTML. Leaves out those that HTML can't have: control characters other than tabs
+    /// and ends of lines.
     private static func append(_ text: String, to page: inout String) {
         for scalar in text.unicodeScalars {
             switch scalar {
@@ -60,7 +61,7 @@ package struct HTML: ExpressibleByStringInterpolation, Sendable {
             case "\"": page += "&quot;"
             case "'": page += "&#39;"
             case "\t", "\n": page.unicodeScalars.append(scalar)
-            // They would change the order in which what follows is shown.
+            // These characters would change the direction of the text after them.
             case "\u{202A}"..."\u{202E}", "\u{2066}"..."\u{2069}": page += "\u{FFFD}"
             case _ where scalar.properties.generalCategory == .control: page += "\u{FFFD}"
             default: page.unicodeScalars.append(scalar)
@@ -70,11 +71,11 @@ package struct HTML: ExpressibleByStringInterpolation, Sendable {
 }
 
 extension Sequence {
-    /// A piece of HTML for each element, one after another.
+    /// Joins a piece of HTML for each element.
     package func html(_ piece: (Element) throws -> HTML) rethrows -> HTML { HTML(try map(piece)) }
 }
 
 extension HTML {
-    /// A piece for a condition.
+    /// A piece if a condition is true; otherwise an empty one.
     package static func when(_ condition: Bool, _ piece: @autoclosure () -> HTML) -> HTML { condition ? piece() : .none }
 }

@@ -2,19 +2,19 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What all pages have around them.
+/// The frame of the console's pages, and the parts that pages share.
 enum Layout {
-    /// A page of somebody who is signed in.
+    /// A page for a signed-in user of the console: an operator or a developer.
     ///
     /// - Parameters:
-    ///   - isLive: Whether the page has a part that refreshes by itself: an element with `data-live`, and one with `data-live-choice`, where
-    ///     people can stop it.
-    ///   - kept: What of the address stays when another container or environment is chosen.
+    ///   - isLive: Whether the page has a part that refreshes by itself: an element with `data-live`, and one with
+    ///     `data-live-choice`, where people can stop it.
+    ///   - kept: The values of the query that stay when another container or environment is chosen.
     static func page(
         _ context: Context, _ section: Section?, title: String, status: Int = 200, isLive: Bool = false,
         kept: [(name: String, value: String?)] = [], _ content: HTML
     ) -> ConsoleReply {
-        // A form that is on the page has said it in its place.
+        // A form on the page shows the refusal itself.
         let isSaid = content.text.contains(RefusedForm.mark)
         let refusal: HTML = isSaid ? .none : context.refusal?.alert ?? .none
         let body: HTML = """
@@ -56,7 +56,8 @@ enum Layout {
             """
     }
 
-    /// To which pages a document belongs, each of which has a style sheet of its own address: a proxy may keep the console to some.
+    /// The set of pages to which a document belongs. Each set has its own address for the style sheet, because a proxy may let
+    /// only some clients reach the console.
     enum Site {
         case console, people
 
@@ -68,7 +69,7 @@ enum Layout {
     ///
     /// - Parameters:
     ///   - hasModule: Whether it loads ``LiveModule``.
-    ///   - refresh: An address that the browser goes to by itself.
+    ///   - refresh: An address to which the browser goes by itself.
     static func document(
         _ title: String, of site: Site = .console, hasModule: Bool = false, refresh: String? = nil, _ body: HTML
     ) -> HTML {
@@ -97,7 +98,7 @@ enum Layout {
 
     /// The page of an error.
     ///
-    /// - Parameter context: `nil` where nobody is signed in.
+    /// - Parameter context: `nil` if nobody is signed in.
     static func failure(_ error: AdministrationError, _ context: Context?) -> ConsoleReply {
         let (status, title) = status(of: error)
         let content = notice(.error, message(of: error))
@@ -117,7 +118,7 @@ enum Layout {
             content + "<p><a class=\"button quiet\" href=\"\(address)\">\(words)</a></p>")
     }
 
-    /// Where a page leads that can't be shown: to one that can.
+    /// The address and the text of the link on a page of an error: to a page that can be shown.
     private static func back(_ context: Context) -> (Address, String) {
         let (section, words): (Section?, String?) =
             switch context.request.page {
@@ -142,7 +143,8 @@ enum Layout {
         }
     }
 
-    /// What an error says to who looks at a page. What has failed inside is for the log: it may name what is not theirs.
+    /// The message of an error for a page. An internal failure is for the log alone, because it may name things that the reader
+    /// must not see.
     static func message(of error: AdministrationError) -> String {
         error.code == .failed ? "The server has failed; its log says why." : sentence(error.publicMessage)
     }
@@ -157,7 +159,7 @@ enum Layout {
 
     enum Tone: String { case info, good, warning, error }
 
-    /// A message above what it is about.
+    /// A message box.
     static func notice(_ tone: Tone, _ text: String, _ more: HTML = .none) -> HTML {
         """
         <div class="notice \(tone.rawValue)" role="\(tone == .error ? "alert" : "status")"><p>\(text)</p>\(more)</div>
@@ -170,10 +172,10 @@ enum Layout {
         """
     }
 
-    /// A table that scrolls by itself where it is too wide. Where there is little room, each row is a card, and each cell has the name of its
-    /// column. A column without a name has what can be done with a row.
+    /// A table. A table that is too wide scrolls by itself. On a small screen each row is a card, and each cell has the name of
+    /// its column. A column without a name has a row's buttons.
     ///
-    /// - Parameter rows: Of cells that have no tables.
+    /// - Parameter rows: The rows, whose cells contain no tables.
     static func table(_ label: String, _ columns: [String], _ rows: [HTML]) -> HTML {
         let cells = rows.map { $0.text.split(separator: "<td", omittingEmptySubsequences: false) }
         let heads = columns.enumerated().html { number, column in
@@ -191,7 +193,7 @@ enum Layout {
 
     private static let hiddenTitle: HTML = "<span class=\"hidden\">Actions</span>"
 
-    /// A row whose cells have the names of their columns.
+    /// Adds the names of the columns to a row's cells.
     ///
     /// - Parameter cells: The text of a row, cut where its cells begin.
     private static func named(_ cells: [Substring], _ columns: [String]) -> HTML {
@@ -208,7 +210,7 @@ enum Layout {
     /// The most bytes of a part of a word that stays whole in a cell.
     private static let wholePart = 20
 
-    /// A word of parts, such as an address or an action, that breaks between them: behind dots, slashes and at signs.
+    /// A word, such as an address or an action, that may break between its parts: after dots, slashes and at signs.
     static func parts(_ word: String) -> HTML {
         guard !word.isEmpty else { return .none }
         var (pieces, piece): ([HTML], String) = ([], "")
@@ -228,13 +230,13 @@ enum Layout {
         return longest > wholePart ? text : "<span class=\"parts\">\(text)</span>"
     }
 
-    /// A moment to the second, in UTC. Its title is the moment to the microsecond: two of one second can be put in order.
+    /// A time to the second, in UTC. Its title is the time to the microsecond, so that times within a second can be told apart.
     static func time(_ microseconds: Int64) -> HTML {
         let text = Timestamp.text(microseconds: microseconds)
         return "<time datetime=\"\(text)\" title=\"\(text)\">\(moment(microseconds))</time>"
     }
 
-    /// A moment to the second as a text, in UTC.
+    /// A time to the second as a text, in UTC.
     static func moment(_ microseconds: Int64) -> String {
         String(Timestamp.text(microseconds: microseconds).prefix(19)).replacing("T", with: " ")
     }

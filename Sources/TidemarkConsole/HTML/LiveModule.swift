@@ -1,11 +1,12 @@
-/// The console's one script: it refreshes the part of a page that changes by itself. The page is the same without it, and is reloaded by hand.
+/// The console's only script. It refreshes the part of a page that changes by itself. Without it, the page has the same content,
+/// and is reloaded by hand.
 ///
-/// What it puts into the page is what the server has made of the same page, of which no script runs.
+/// The script puts a part of the server's new version of the same page into the page. No script in that part runs.
 enum LiveModule {
-    /// The page that it is.
+    /// The page at which the server has the script.
     static let name = "live.js"
 
-    /// The header by which its requests say that nobody has made them: they don't keep a session from ending.
+    /// The header of the script's requests. No person has made them, so they do not keep a session from ending.
     static let header = "X-Tidemark-Background"
 
     static let source = """

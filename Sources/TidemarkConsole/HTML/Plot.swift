@@ -5,15 +5,15 @@ enum Plot {
     /// Bars of a series, with a part of each in another colour.
     ///
     /// - Parameters:
-    ///   - title: What is shown.
-    ///   - summary: The same in words and numbers, for who sees no plot.
-    ///   - values: The height of each bar, and of the part.
+    ///   - title: The name of the series.
+    ///   - summary: The values in words and numbers, for people who do not see the plot.
+    ///   - values: The height of each bar, and of its part.
     static func bars(_ title: String, _ summary: String, _ values: [(value: Double, part: Double)]) -> HTML {
         let most = values.reduce(0.0) { max($0, $1.value) }
         let width = 240.0 / Double(max(values.count, 1))
         let bars = values.enumerated().html { number, bar in
             guard bar.value > 0, most > 0 else { return .none }
-            // What is there is to be seen, however small it is.
+            // A bar with a value is visible, however small the value is.
             let height = max(1, bar.value / most * 56)
             let part = bar.part > 0 ? max(1, bar.part / most * 56) : 0
             let (x, wide) = (Self.text(Double(number) * width), Self.text(max(width - 0.5, 0.5)))

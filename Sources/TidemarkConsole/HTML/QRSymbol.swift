@@ -21,13 +21,14 @@ struct QRSymbol {
         defer { QRcode_free(code) }
         guard let data = code.pointee.data else { return nil }
         size = Int(code.pointee.width)
-        // The other bits of a module say what it is for.
+        // Bit 0 is the module's colour. The other bits tell its purpose.
         isDark = UnsafeBufferPointer(start: data, count: size * size).map { $0 & 1 == 1 }
     }
 
-    /// The symbol as a picture, dark on light in each colour scheme: some cameras do not read it the other way round.
+    /// The symbol as a picture. It is dark on light in each colour scheme, because some cameras do not read light symbols on
+    /// dark.
     ///
-    /// - Parameter label: What the picture is, for people who do not see it.
+    /// - Parameter label: The description of the picture, for people who do not see it.
     func picture(_ label: String) -> HTML {
         let side = size + 2 * Self.quietZone
         let width = side * Self.moduleWidth

@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// API tokens, keys of servers, and operators.
+/// The page of API tokens, keys of servers, and operators.
 struct AccessPage {
     let context: Context
     private let console: Console
@@ -29,7 +29,7 @@ struct AccessPage {
             """)
     }
 
-    /// What was done, by the action of the form.
+    /// The messages after an action, by the form's action.
     private static let notes = [
         "add-key": "The key is added: the server that has it is served from now on.",
         "revoke-token": "The token is revoked: programs that use it are refused from now on.",
@@ -183,7 +183,8 @@ struct AccessPage {
                 throw AdministrationError(.invalid, "say which account gets which role")
             }
             let containers = context.request.form.filter { $0.key.hasPrefix("container") }.map(\.value)
-            // Nobody is asked about a role that can't be given, and developers learn of no accounts.
+            // A role that can't be given is refused before the question. A developer gets no answer that tells whether an account
+            // exists.
             if administration.isOperator {
                 guard role == .operator || !containers.isEmpty else {
                     throw AdministrationError(.invalid, "mark the containers of the developer")

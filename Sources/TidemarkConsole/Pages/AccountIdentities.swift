@@ -8,12 +8,12 @@ struct AccountIdentities {
 
     init(_ context: Context) { self.context = context }
 
-    /// Nothing where there are none.
+    /// The section; empty if the account has no identities.
     func section(_ details: Administration.AccountDetails, _ id: String) -> HTML {
         guard !details.identities.isEmpty else { return .none }
         let ways = details.waysIn
         let rows = details.identities.map { identity in
-            // What the question says is compared with what is so when it is answered.
+            // The form carries what the question says, to compare it with the state when the answer comes.
             let last: HTML = HTML.when(ways.isLast(identity.id), "<input type=\"hidden\" name=\"last\" value=\"1\">")
             return Layout.row([
                 HTML(identity.label), HTML(identity.key.issuer), Layout.time(identity.added),
@@ -30,9 +30,9 @@ struct AccountIdentities {
             """
     }
 
-    /// Disconnects an identity, once that was asked.
+    /// Asks, and then disconnects an identity.
     ///
-    /// - Returns: The page that asks; `nil` where it is done.
+    /// - Returns: The page that asks; `nil` once the identity is disconnected.
     func disconnect(of id: String, _ console: Console) async throws -> ConsoleReply? {
         let administration = context.administration
         let ways = try await administration.waysIn(to: id)
@@ -43,7 +43,7 @@ struct AccountIdentities {
         let question =
             "\(identity.label) at \(identity.key.issuer) signs in to \(ways.account.email) no longer. "
             + "\(ways.whatIsLeft(without: wanted)) Sessions that have begun go on until they are ended."
-        // A question that was asked before something else was taken away is not the answer to this one.
+        // The answer counts only if the question was about the present state: another way to sign in may have been removed since.
         let isTold = context.value("last") != nil
         guard isTold == ways.isLast(wanted) else {
             throw AdministrationError(

@@ -3,7 +3,7 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Adds an account without a password, and makes the link by which the person sets one: for operators.
+/// Adds an account without a password, and makes the link with which the person sets one. For operators.
 struct AccountInvitation {
     private let context: Context
     private let console: Console
@@ -12,7 +12,7 @@ struct AccountInvitation {
 
     private static let action = "add"
 
-    /// The form, with what was typed where it was refused.
+    /// The form. After a refusal it has the typed values.
     var form: HTML {
         let form = context.form(Self.action)
         return """
@@ -28,7 +28,7 @@ struct AccountInvitation {
             """
     }
 
-    /// Adds the account of the form, once that was asked.
+    /// Asks, and then adds the account of the form.
     func reply() async throws -> ConsoleReply {
         guard context.value("action") == Self.action else {
             throw AdministrationError(.invalid, "say what is to be changed")
@@ -36,7 +36,7 @@ struct AccountInvitation {
         let administration = context.administration
         let email = (context.value("email") ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         let name = (context.value("name") ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
-        // What can't be is refused before anybody is asked for a password.
+        // An invalid address is refused before the operator is asked for a password.
         try await blaming("email") { () throws(AdministrationError) in try await administration.checkNewAccount(email) }
         guard name.utf8.count <= 255, name.unicodeScalars.allSatisfy({ $0.properties.generalCategory != .control }) else {
             throw AdministrationError(.invalid, "a name has 255 bytes at the most, in one line", field: "name")

@@ -2,7 +2,7 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkIdentity
 
-/// A link with which a person sets a password, for operators.
+/// The page on which an operator gets a link with which a person sets a password.
 struct AccountLinkPage {
     private let context: Context
     /// The account: an address or an identifier.

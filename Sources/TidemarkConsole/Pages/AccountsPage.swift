@@ -5,7 +5,7 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// The accounts of the cloud.
+/// The page of the cloud's accounts.
 struct AccountsPage {
     let context: Context
     private let console: Console
@@ -50,7 +50,7 @@ struct AccountsPage {
     }
 }
 
-/// One account: what it uses, where it is signed in, and what can be done about that.
+/// The page of an account: its use of the cloud, its sessions, and the actions on them.
 struct AccountPage {
     let context: Context
     private let console: Console
@@ -111,7 +111,7 @@ struct AccountPage {
         """
     }
 
-    /// The page with what all devices of the account were refused.
+    /// The address of the page with the refused requests of all devices of the account.
     private func failures(of account: StoredAccount) -> Address {
         context.address("activity", query: [("show", "failures"), ("account", account.email), ("all", "1")])
     }
@@ -246,7 +246,7 @@ struct AccountPage {
         return .redirect(to: context.address("account", query: [("id", id), ("done", context.value("action"))]))
     }
 
-    /// Says what was done.
+    /// The message after an action.
     private func notice(_ details: Administration.AccountDetails) -> HTML {
         switch context.value("done") {
         case "quota": quotaNotice(details)
@@ -262,7 +262,7 @@ struct AccountPage {
         }
     }
 
-    /// Says the quota, and where it is less than is in use.
+    /// The message with the account's quota, and a warning if the account uses more.
     private func quotaNotice(_ details: Administration.AccountDetails) -> HTML {
         let quota = details.account.quota
         guard quota < .max else { return Layout.notice(.good, "The account has no quota any more.") }
@@ -276,7 +276,7 @@ struct AccountPage {
                 + "Devices that add something there are refused from now on.")
     }
 
-    /// Says of the session that the address names that it has ended. The audit log has its device.
+    /// The sentence that the session in the query has ended. The audit log has the name of its device.
     private func ended(_ entries: [AuditEntry]) -> String {
         let session = context.value("session")
         let entry = entries.first { $0.event.action == .administration("session.end") && $0.event.subject == session }
@@ -289,7 +289,7 @@ struct AccountPage {
         device.isEmpty ? "an unknown device" : BrowserName.short(device)
     }
 
-    /// What was done, in words.
+    /// An action that was done, in words.
     private static func done(_ action: String) -> String? {
         switch action {
         case "sign-out": "All sessions of the account have ended: its devices and browsers are refused from now on."
@@ -300,7 +300,7 @@ struct AccountPage {
         }
     }
 
-    /// What is asked before a session of an account ends.
+    /// The question before a session of an account is ended.
     private func question(toEnd session: String, of id: String) async throws(AdministrationError) -> String {
         let details = try await context.administration.details(of: id)
         let now = context.administration.credentials.time

@@ -2,9 +2,9 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What devices were notified of.
+/// The part of the page on notifications of devices.
 extension ActivityPage {
-    /// The last notifications, and what an account has subscribed to.
+    /// The last notifications, and the subscriptions of an account.
     func notifications() async throws -> ConsoleReply {
         let administration = context.administration
         let isWhole = administration.isOperator && context.value("all") != nil
@@ -67,14 +67,14 @@ extension ActivityPage {
             """
     }
 
-    /// Container and environment, in a form.
+    /// Hidden fields for the container and the environment.
     var place: HTML {
         """
         <input type="hidden" name="c" value="\(context.container ?? "")"><input type="hidden" name="e" value="\(context.environment.rawValue)">
         """
     }
 
-    /// Fields for an account, and for the whole server.
+    /// The fields that choose an account, or the whole server.
     func ofAccount(_ account: String?, _ isWhole: Bool) -> HTML {
         """
         <div class="field"><label for="account">Account <span class="hint">its address</span></label>

@@ -2,7 +2,7 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What devices were refused, and what mends it.
+/// The part of the page on refused requests of devices, with remedies.
 extension ActivityPage {
     /// The last errors: of one container and its environment, and for operators of the whole cloud.
     func failures() async throws(AdministrationError) -> ConsoleReply {
@@ -12,7 +12,7 @@ extension ActivityPage {
         let (code, account) = (context.value("code"), context.value("account"))
         let container = isWhole ? nil : try context.demandContainer()
         let environment = hasBoth ? nil : context.environment
-        // The cloud keeps no more of them.
+        // The cloud keeps no more failures than that.
         let skipped = min(max(context.value("skip").flatMap { Int($0) } ?? 0, 0), SyncFailureLimits.inAll)
         let (found, hasOlder) = try await administration.syncFailurePage(
             in: container, environment, account: account, code: code, skipping: skipped, limit: Self.most)
@@ -31,7 +31,8 @@ extension ActivityPage {
             ("show", "failures"), ("code", code), ("account", account), ("both", context.value("both")),
             ("all", isWhole ? "1" : nil),
         ]
-        // What a developer sees with consent is in the audit log, once for each look: the page would fill it.
+        // A developer's reading by a person's consent is in the audit log, once for each page view. A page that refreshes would
+        // fill the log.
         let isLive = skipped == 0 && (administration.isOperator || environment == .development)
         let older = context.address("activity", query: kept + [("skip", String(skipped + Self.most))])
         return Layout.page(
@@ -98,14 +99,14 @@ extension ActivityPage {
             """
     }
 
-    /// How often a failure was answered, and since when, where the shown time of the last does not say that.
+    /// The number of the failure's answers, and the time of the first, if it is not the shown time of the last.
     private func times(of failure: SyncFailure) -> HTML {
         let times = "\(Layout.count(failure.count)) times"
         guard Layout.moment(failure.firstAt) != Layout.moment(failure.at) else { return HTML(times) }
         return "\(times) since \(Layout.time(failure.firstAt))"
     }
 
-    /// A reason, with its commands as such, and in them the container.
+    /// A reason, with its commands marked up, and the container's name in them.
     private func reason(of failure: SyncFailure) -> HTML {
         let text = failure.reason(isOfServedContainer: context.containers.contains(failure.container))
         let parts = text.split(separator: "`", omittingEmptySubsequences: false)
@@ -124,17 +125,18 @@ extension ActivityPage {
         }
     }
 
-    /// Who sees why something private was refused in production.
+    /// The text that says who sees the reason for a refusal of private records in production.
     static let hiddenReason =
         "for operators, and for developers with the person’s consent, which people give on the page of their account"
 
-    /// Who sees the reason of an error. Nobody can allow others what is shared with them, and nobody is there to ask of a deleted account.
+    /// The text that says who sees the reason of an error. A person can't give consent for records that others share with them,
+    /// and a deleted account can't give consent at all.
     private static func readers(ofReasonOf known: Administration.KnownSyncFailure) -> String {
         if known.failure.scope == .shared { return "for operators: what is shared is its owner’s" }
         return known.failure.account.isEmpty || known.isOfDeletedAccount ? "for operators" : hiddenReason
     }
 
-    /// That the record was saved since, or that the account has access or room again.
+    /// The tag that the record was saved since, or that the account has access or room again.
     private func saved(_ known: Administration.KnownSyncFailure) -> HTML {
         if known.hasAccessAgain {
             return "<p><span class=\"tag\">\(known.failure.isOfOwnQuota ? "has room again" : "access restored since")</span></p>"
@@ -143,7 +145,7 @@ extension ActivityPage {
         return "<p><span class=\"tag\">saved at \(Layout.time(time))</span></p>"
     }
 
-    /// The account. Nothing leads to one that is gone.
+    /// The account, with a link unless the account is deleted.
     private func account(of known: Administration.KnownSyncFailure) -> HTML {
         if let tried = known.triedAccount {
             let link = context.address("account", query: [("id", tried)])
@@ -183,7 +185,7 @@ extension ActivityPage {
         var place: HTML = "<br>\(database)"
         if !failure.zone.isEmpty { place += "<br><span class=\"hint\">\(failure.zone)</span>" }
         if isAbsent { place += "<br><span class=\"hint\">not in the cloud</span>" }
-        // A shared zone is opened by its owner, whom the error doesn't name. What was refused when it was new is nowhere.
+        // The address of a shared zone needs its owner, whom the error does not name. A refused new record does not exist.
         guard let scope = failure.scope, scope != .shared, !isAbsent, known.record != .unknown,
             context.containers.contains(failure.container)
         else { return "\(name)\(place)" }
@@ -194,7 +196,7 @@ extension ActivityPage {
         return "<a href=\"\(address("record", of: failure, query))\">\(name)</a>\(place)"
     }
 
-    /// Links to what mends an error, each with its text.
+    /// The links to the remedies of an error, each with its text.
     private func remedies(of known: Administration.KnownSyncFailure, _ schemas: Schemas?) -> [(String, Address)] {
         let failure = known.failure
         guard context.containers.contains(failure.container) else { return [] }
@@ -217,7 +219,7 @@ extension ActivityPage {
         func has(_ schema: CloudSchema) -> Bool {
             isOfType ? schema.types[type] != nil : schema.types[type]?.fields[failure.field] != nil
         }
-        // What is there has another type.
+        // If production has the field, or in development, the field has another type.
         guard failure.environment == StoreEnvironment.production.rawValue, !has(schemas.production) else {
             let page = address("schema", of: failure, [])
             let isProduction = failure.environment == StoreEnvironment.production.rawValue
@@ -235,7 +237,7 @@ extension ActivityPage {
         return ("Add \(name) in development…", Address(["schema"], query: place + what).at("add"))
     }
 
-    /// A page about the container and the environment of an error.
+    /// The address of a page for the container and the environment of an error.
     private func address(_ page: String, of failure: SyncFailure, _ query: [(name: String, value: String?)]) -> Address {
         Address([page], query: [("c", failure.container), ("e", failure.environment)] + query)
     }

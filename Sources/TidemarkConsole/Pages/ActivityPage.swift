@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// What was asked for, and the audit log.
+/// The page of the last requests and the audit log. Its other parts are in extensions.
 struct ActivityPage {
     let context: Context
     let figures: (any ServerFigures)?
@@ -11,7 +11,7 @@ struct ActivityPage {
     init(_ context: Context, _ figures: (any ServerFigures)?) { (self.context, self.figures) = (context, figures) }
 
     static let most = 100
-    /// How many requests a page has: each is a card where there is little room.
+    /// The number of requests on a page. On a small screen each request is a card.
     private static let requestsOfPage = 25
 
     func reply() async throws -> ConsoleReply {
@@ -21,7 +21,7 @@ struct ActivityPage {
         case "notifications": return try await notifications()
         default: break
         }
-        // A developer sees what concerns one of their containers.
+        // A developer sees the activity in one of their containers only.
         let isWhole = context.administration.isOperator && context.value("all") != nil
         let container = isWhole ? nil : try context.demandContainer()
         let account = context.administration.isOperator ? context.value("account") : nil
@@ -52,7 +52,7 @@ struct ActivityPage {
 
     /// Links to the parts of the page.
     ///
-    /// - Parameter shown: The one that is shown; `nil` for the audit log.
+    /// - Parameter shown: The part that is shown; `nil` for the audit log.
     func tabs(_ shown: String?) -> HTML {
         guard figures != nil else { return .none }
         let parts: [(String?, String)] = [
@@ -65,15 +65,15 @@ struct ActivityPage {
             """
     }
 
-    /// A part of a page that refreshes by itself, where browsers run scripts.
+    /// A part of a page that refreshes by itself, if the browser runs scripts.
     func live(_ content: HTML) -> HTML { "<p data-live-choice></p><div data-live>\(content)</div>" }
 
-    /// What requests can be filtered by, and what that is called.
+    /// The filters of requests, with their names.
     private static let results = [
         ("well", "well"), ("failed", "failed"), ("refused", "failed: refused (4xx)"), ("broken", "failed: in the server (5xx)"),
     ]
 
-    /// Whether a status is one of ``results``.
+    /// Whether a status fits one of ``results``.
     private static func has(_ status: Int, _ result: String) -> Bool {
         switch result {
         case "well": status < 400
@@ -83,7 +83,7 @@ struct ActivityPage {
         }
     }
 
-    /// The last requests: of one container, and for operators of the whole server.
+    /// The last requests: of one container or, for operators, of the whole server.
     private func requests() async throws(AdministrationError) -> ConsoleReply {
         let isWhole = context.administration.isOperator && context.value("all") != nil
         let container = isWhole ? nil : try context.demandContainer()
@@ -144,7 +144,7 @@ struct ActivityPage {
             """)
     }
 
-    /// An account: by its address for operators, and as its container knows it for developers.
+    /// The name of an account: its address for operators, and its user record name in the container for developers.
     func name(of account: String, in container: String) async throws(AdministrationError) -> String {
         guard !account.isEmpty else { return "" }
         guard context.administration.isOperator else {

@@ -3,20 +3,20 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Remembers for some minutes who has looked at the pictures of a zone.
+/// Remembers for some minutes which users of the console have seen pictures of a zone.
 final class ReadingMemory: Sendable {
     private struct Reading: Hashable {
         let actor: String
         let place: RecordPlace
     }
 
-    /// When each was noted.
+    /// The times of the noted readings.
     private let noted = LockedValue<[Reading: ContinuousClock.Instant]>([:])
 
     private static let age = Duration.seconds(600)
     private static let most = 1_000
 
-    /// Whether it is to be noted now.
+    /// Whether a reading has to be noted in the audit log now.
     func isNew(_ actor: String, _ place: RecordPlace) -> Bool {
         let now = ContinuousClock.now
         return noted.withLock { noted in
@@ -29,7 +29,7 @@ final class ReadingMemory: Sendable {
     }
 }
 
-/// The content of an asset: as a picture where it is one, and as a file otherwise.
+/// The content of an asset: a picture, or otherwise a file to download.
 struct AssetPage {
     let context: Context
     private let readings: ReadingMemory
@@ -42,7 +42,7 @@ struct AssetPage {
             throw AdministrationError(.invalid, "say which asset: record and field")
         }
         let isPreview = context.value("preview") != nil
-        // A page of thumbnails is one entry of the audit log, and not one for each.
+        // A page of thumbnails makes a single entry in the audit log.
         let isNoted = isPreview && !readings.isNew(context.account.id, place.place)
         let record = try await context.administration.record(
             name, in: place.place, noting: isNoted ? nil : isPreview ? "pictures" : name)
@@ -62,7 +62,7 @@ struct AssetPage {
             .pieces(asset.size) { offset, count in try await read(offset, count) })
         reply.headers.append(("Content-Security-Policy", ConsoleHeaders.sandbox))
         if !isPreview {
-            // A name that others have chosen would have to be encoded: the digest needs none.
+            // The digest needs no encoding. A name that others have chosen would.
             reply.headers.append(("Content-Disposition", "attachment; filename=\"\(asset.digest)\""))
         }
         return reply

@@ -2,24 +2,25 @@ import Foundation
 import TidemarkAdministration
 import TidemarkCloud
 
-/// What a page shows of an asset: a picture, the beginning of a text, or nothing. What people have uploaded is never shown as HTML or SVG.
+/// The preview of an asset on a page: a picture, the beginning of a text, or nothing. An uploaded file is never shown as HTML or
+/// SVG.
 enum AssetPreview: Equatable {
     case picture
     /// The beginning of a text.
     case text(String)
-    /// Why there is none.
+    /// No preview, and the reason.
     case none(String)
 
-    /// Pictures with more bytes are shown nowhere, and in tables those with more than ``thumbSize``: they can be downloaded.
+    /// The most bytes of a picture that is shown. Larger ones can be downloaded.
     static let pictureSize: Int64 = 20_000_000
-    /// Pictures with more bytes have no thumbnail in a table.
+    /// The most bytes of a picture that has a thumbnail in a table.
     static let thumbSize: Int64 = 4_000_000
-    /// Pictures with more pixels are not shown: few bytes can be very many of them, which a browser has to hold.
+    /// The most pixels of a picture that is shown. A small file may have very many pixels, all of which a browser has to hold.
     static let pixels = 50_000_000
-    /// Bytes of a text that are shown.
+    /// The most bytes of a text that are shown.
     private static let textSize = 4_000
 
-    /// Finds what can be shown of an asset.
+    /// Makes the preview of an asset.
     init(of asset: CloudAsset, in place: RecordPlace, _ administration: Administration) async throws(AdministrationError) {
         guard asset.size > 0 else {
             self = .none("It is empty.")
@@ -35,7 +36,7 @@ enum AssetPreview: Equatable {
         self = Self.text(of: beginning).map { .text($0) } ?? .none("Neither a picture nor a text.")
     }
 
-    /// The text that bytes begin with; `nil` for what is none. A character that is cut off at the end is left out.
+    /// The text with which bytes begin; `nil` if they are no text. A character that is cut off at the end is left out.
     static func text(of bytes: Data) -> String? {
         for cut in 0..<min(4, max(bytes.count, 1)) {
             guard let text = String(validating: bytes.dropLast(cut), as: UTF8.self) else { continue }
@@ -48,7 +49,7 @@ enum AssetPreview: Equatable {
     }
 }
 
-/// What the beginning of a picture says: only of those kinds that no script can be in.
+/// The header of a picture, for the formats that can't contain scripts.
 struct PictureHeader: Equatable {
     /// The media type.
     let type: String
@@ -57,7 +58,7 @@ struct PictureHeader: Equatable {
     var pixels: Int { width * height }
 
     private static let first = 65_536
-    /// Segments of a JPEG that are looked at, and how often more of it is read to find them.
+    /// The most segments of a JPEG that are read, and the most reads for them.
     private static let segments = 1_000
     private static let reads = 8
 
@@ -66,9 +67,9 @@ struct PictureHeader: Equatable {
         (self.type, self.width, self.height) = (type, width, height)
     }
 
-    /// Reads the beginning of an asset; `nil` for what is no picture, or does not say how large it is.
+    /// Reads the beginning of an asset; `nil` if it is no picture, or has no size.
     ///
-    /// - Parameter piece: Bytes from an offset on, as many as there are.
+    /// - Parameter piece: Reads bytes from an offset on: as many as asked for, or as there are.
     init?(
         size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
     ) async throws(AdministrationError) {
@@ -112,7 +113,7 @@ struct PictureHeader: Equatable {
         }
     }
 
-    /// Goes from segment to segment to the one that says how large the picture is.
+    /// Reads the segments up to the one with the picture's size.
     private static func jpeg(
         _ beginning: [UInt8], _ size: Int64, _ piece: (Int64, Int) async throws(AdministrationError) -> Data
     ) async throws(AdministrationError) -> PictureHeader? {
@@ -131,7 +132,7 @@ struct PictureHeader: Equatable {
             let bytes = Array(known[place..<(place + 10)])
             guard bytes[0] == 0xff else { return nil }
             switch bytes[1] {
-            // What fills up.
+            // A fill byte.
             case 0xff: offset += 1
             case 0xc0...0xcf where ![0xc4, 0xc8, 0xcc].contains(bytes[1]):
                 return PictureHeader("image/jpeg", Int(bytes[7]) << 8 | Int(bytes[8]), Int(bytes[5]) << 8 | Int(bytes[6]))

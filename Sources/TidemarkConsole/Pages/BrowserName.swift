@@ -1,6 +1,7 @@
-/// How people call a browser: `Chrome on Linux` in place of what it says of itself.
+/// The name of a browser for people: `Chrome on Linux` in place of its header `User-Agent`.
 enum BrowserName {
-    /// What a browser says of itself, and what it is called. Most say the names of others as well, so the first that is found counts.
+    /// Parts of the header, with the names for people. Most browsers also send the names of others, so the first part that is
+    /// found counts.
     private static let browsers = [
         ("Edg/", "Edge"), ("EdgA/", "Edge"), ("EdgiOS/", "Edge"), ("OPR/", "Opera"), ("SamsungBrowser/", "Samsung Internet"),
         ("FxiOS/", "Firefox"), ("Firefox/", "Firefox"), ("CriOS/", "Chrome"), ("Chrome/", "Chrome"), ("Safari/", "Safari"),
@@ -10,8 +11,8 @@ enum BrowserName {
         ("Mac OS X", "macOS"), ("Linux", "Linux"),
     ]
 
-    /// - Parameter device: The name of what a session is on.
-    /// - Returns: The name as it is where it is no browser's.
+    /// - Parameter device: The name of a session's device or browser.
+    /// - Returns: The short name; the name as it is, if it is no browser's.
     static func short(_ device: String) -> String {
         guard device.hasPrefix("Mozilla/"), let browser = browsers.first(where: { device.contains($0.0) })?.1 else {
             return device

@@ -1,21 +1,21 @@
 import TidemarkIdentity
 
-/// The page that asks before something is done that can't be undone.
+/// The page that asks before an action that can't be undone.
 struct ConfirmationPage {
     let context: Context
-    /// What is to be done, as a question.
+    /// The action, as a question.
     let title: String
     let question: String
-    /// More about it, below the question.
+    /// More about the action, below the question.
     let details: HTML
-    /// What has to be marked before it is done, beside the button; `nil` for nothing.
+    /// The text of the box that has to be marked; `nil` for no box.
     let mark: String?
     let button: String
-    /// Whether nothing is taken away.
+    /// Whether the action removes nothing.
     let isHarmless: Bool
-    /// Whether the password was entered not long ago.
+    /// Whether the password was entered recently.
     var isEntered: Bool
-    /// Whether the password is asked for each time, however short ago it was entered.
+    /// Whether the password is asked for even if it was entered recently.
     let isAlwaysAsked: Bool
 
     func reply(error: String? = nil, status: Int = 200) -> ConsoleReply {

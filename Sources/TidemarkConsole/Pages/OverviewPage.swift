@@ -4,7 +4,7 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// What there is, and what is amiss.
+/// The console's first page: the contents of the cloud, and its faults.
 struct OverviewPage {
     let context: Context
     private let figures: (any ServerFigures)?
@@ -43,7 +43,7 @@ struct OverviewPage {
             """)
     }
 
-    /// Requests, errors and latencies of this server: for operators, since all containers are in them.
+    /// The requests, errors and latencies of this server. They are for operators, because they cover all containers.
     private var plots: HTML {
         guard let figures, context.administration.isOperator else { return .none }
         let span = context.value("span").flatMap(FigureSpan.init(rawValue:)) ?? .hour
@@ -73,14 +73,14 @@ struct OverviewPage {
             """
     }
 
-    /// How many requests failed, counted as the list of requests does.
+    /// The number of failed requests, counted as in the list of requests.
     private static func failed(_ refused: Int, _ errors: Int) -> String {
         guard refused + errors > 0 else { return "none of them failed" }
         let (all, parts) = (Layout.count(refused + errors), (Layout.count(refused), Layout.count(errors)))
         return "\(all) of them failed: \(parts.0) refused (4xx), \(parts.1) in the server (5xx)"
     }
 
-    /// What devices were refused in each environment of a container, the one that is looked at first.
+    /// The refused requests in each environment of a container, the chosen environment first.
     private func refused(in container: String) async throws(AdministrationError) -> HTML {
         var notices: HTML = .none
         for environment in StoreEnvironment.allCases.sorted(by: { first, _ in first == context.environment }) {
@@ -89,7 +89,7 @@ struct OverviewPage {
         return notices
     }
 
-    /// What devices were refused in the last hour, or else in the last day.
+    /// The refused requests in the last hour or, if there are none, in the last day.
     private func refused(
         in container: String, _ environment: StoreEnvironment
     ) async throws(AdministrationError) -> HTML {
@@ -108,7 +108,7 @@ struct OverviewPage {
             "<p>\(why)</p>")
     }
 
-    /// When the last was refused that is counted.
+    /// The sentence with the time of the last counted refusal.
     private func lastSeen(_ found: Administration.RefusedDevices) -> String {
         let minutes = max(0, context.administration.credentials.time - found.lastAt) / 60_000_000
         let ago =
@@ -136,7 +136,7 @@ struct OverviewPage {
         return sentences.joined(separator: " ")
     }
 
-    /// Why whole requests were refused, each cause that there is with its number.
+    /// The causes for which whole requests were refused, with their numbers.
     private static func causes(_ found: Administration.RefusedDevices) -> String {
         func text(_ number: Int, _ one: String, _ many: String) -> String? {
             switch number {
@@ -157,9 +157,9 @@ struct OverviewPage {
         return causes.joined(separator: "; ")
     }
 
-    /// The warning of accounts that have used most of their quotas, or all.
+    /// The warning of accounts that have used most or all of their quotas.
     ///
-    /// - Parameter full: These accounts, which have quotas, the one with most bytes first.
+    /// - Parameter full: These accounts, the one with most bytes first. All have quotas.
     private static func warning(ofFull full: [Administration.AccountUsage], _ first: String) -> String {
         let refused = full.count { account in account.quota.map { account.bytes >= $0 } ?? false }
         guard full.count > 1 else {
@@ -195,7 +195,7 @@ struct OverviewPage {
             """
     }
 
-    /// What is amiss, each with what helps.
+    /// The faults, each with its remedy.
     private func notices(
         _ container: String, _ usage: [Administration.ContainerUsage]
     ) async throws(AdministrationError) -> HTML {

@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// How the operator signs in: the second factor.
+/// The page of the operator's own second factor.
 struct OwnPage {
     let context: Context
     private let console: Console
@@ -44,7 +44,7 @@ struct OwnPage {
         let (credentials, account) = (console.credentials, context.account)
         switch context.value("action") {
         case "begin":
-            // Another factor in place of the present one is asked for like its removal.
+            // Replacing the second factor needs the same confirmation as removing it.
             let has = try await credentials.hasSecondFactor(account.id)
             if let page = try await console.confirmation(
                 context,

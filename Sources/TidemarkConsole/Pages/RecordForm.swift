@@ -4,10 +4,10 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// The part of an address, or of a form, that says which zone is looked at.
+/// The fields of an address or a form that name a zone.
 struct PlaceFields {
     let place: RecordPlace
-    /// Whether the zone was named; otherwise it is the default one.
+    /// Whether the zone is named; otherwise it is the default zone.
     private let isZoneNamed: Bool
 
     /// - Throws: ``AdministrationError`` `invalid`, `notFound`.
@@ -29,7 +29,7 @@ struct PlaceFields {
         ]
     }
 
-    /// The same for a form.
+    /// Hidden fields for a form.
     var hiddenFields: HTML {
         query.html { name, value in value.map { "<input type=\"hidden\" name=\"\(name)\" value=\"\($0)\">" } ?? .none }
     }
@@ -41,13 +41,14 @@ struct PlaceFields {
 
     var zoneTitle: String { place.zoneID.isDefault ? "the default zone" : "zone \(place.zone)" }
 
-    /// The zone as its field has it. The default zone of a private database stays where it was named: an empty field leads to the zone with
-    /// records. The other databases have their default zone for an empty field, and name it for no other database that is chosen.
+    /// The text of the field for the zone. In a private database an empty field means the zone with records, so that a default
+    /// zone that was named keeps its name. In the other databases an empty field means the default zone, so that no name remains
+    /// if another database is chosen.
     private var zoneField: String {
         place.zoneID.isDefault && !(isZoneNamed && place.scope == .private) ? "" : place.zone
     }
 
-    /// Fields in which the place is chosen.
+    /// The fields that choose the place.
     var choice: HTML {
         """
         <div class="field"><label for="db">Database</label><select id="db" name="db">
@@ -67,9 +68,9 @@ struct PlaceFields {
     }
 }
 
-/// How values of fields are shown and typed.
+/// Shows the values of fields, and makes the inputs for them.
 enum FieldView {
-    /// How many characters a text has that gets a wider column, and three lines at the most.
+    /// The number of characters from which a text gets a wider column, and three lines at the most.
     private static let longText = 40
 
     /// A value in a cell of a table: short.
@@ -81,7 +82,7 @@ enum FieldView {
         case .timestamp(let time)?: return Layout.time(time)
         case .reference(let reference)?: return link(to: reference.recordName, context, place)
         case .asset(let asset)?:
-            // Which are pictures, browsers find out: what is none is answered with an error.
+            // The browser asks for a thumbnail of each asset. The answer for a file that is no picture is an error.
             return asset.size <= AssetPreview.thumbSize
                 ? thumb(of: field, record, context, place) : HTML(Layout.bytes(asset.size))
         case .list(let elements, of: .asset)?: return "\(elements.count) \(elements.count == 1 ? "file" : "files")"
@@ -96,7 +97,7 @@ enum FieldView {
 
     /// A value on the page of its record: whole.
     ///
-    /// - Parameter previews: What can be shown of assets.
+    /// - Parameter previews: The previews of assets.
     static func whole(
         _ value: CloudValue, of field: String, _ record: CloudRecord, _ context: Context, _ place: PlaceFields,
         _ previews: [CloudAsset: AssetPreview]
@@ -167,7 +168,7 @@ enum FieldView {
             ])
     }
 
-    /// The fields of a record that devices write, which no form sends; nothing where it has none.
+    /// The fields of a record that devices write, and no form sends; empty if there are none.
     static func ofDevices(_ record: CloudRecord) -> HTML {
         let fields = record.fields.filter { CloudRecord.isReserved($0.key) }.sorted { $0.key < $1.key }
         guard !fields.isEmpty else { return .none }
@@ -182,12 +183,12 @@ enum FieldView {
     /// The most bytes of a text that can be edited in a form.
     static let editable = 20_000
 
-    /// A field of a form, with what it had when the form was made.
+    /// A field of a form, with its value when the form was made.
     ///
     /// - Parameters:
-    ///   - text: What it shows.
-    ///   - was: What it had; `nil` for nothing.
-    ///   - isCleared: Whether somebody has marked that its files are to be removed.
+    ///   - text: The value that the field shows.
+    ///   - was: The value when the form was made; `nil` for none.
+    ///   - isCleared: Whether the box is marked that removes the field's files.
     static func input(
         _ field: String, _ type: FieldType, _ text: String, was: String?, isCleared: Bool, number: Int
     ) -> HTML {
@@ -226,6 +227,6 @@ enum FieldView {
         }
     }
 
-    /// A text as forms send it back.
+    /// A form's text with line feeds as ends of lines, as in stored texts.
     static func normalized(_ text: String) -> String { text.replacing("\r\n", with: "\n") }
 }

@@ -4,7 +4,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// One record: what it has, and the forms that make, change and delete it.
+/// The page of a record: its values, and the forms that create, change and delete it.
 struct RecordPage {
     let context: Context
     private let console: Console
@@ -40,7 +40,7 @@ struct RecordPage {
 
     // Showing
 
-    /// Assets of a record of which something is shown.
+    /// The most assets of a record that have previews.
     private static let previews = 20
 
     private func show(_ record: CloudRecord, _ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
@@ -54,7 +54,7 @@ struct RecordPage {
             do throws(AdministrationError) {
                 previews[asset] = try await AssetPreview(of: asset, in: place.place, context.administration)
             } catch {
-                // The rest of the record is shown all the same.
+                // An asset that can't be read does not keep the record from being shown.
                 previews[asset] = AssetPreview.none(Layout.message(of: error))
             }
         }
@@ -99,7 +99,7 @@ struct RecordPage {
         }
     }
 
-    /// What is known of the record's past.
+    /// The record's history, as far as it is known.
     private func history(_ name: String, _ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let entries = try await context.administration.changes(of: name, in: place.place)
         let table: HTML =
@@ -122,15 +122,15 @@ struct RecordPage {
 
     // The form
 
-    /// The form of a record that was not taken, with what was typed.
+    /// The form of a refused change, with the typed values.
     private func form(again refused: RefusedForm, _ place: PlaceFields) async throws(AdministrationError) -> ConsoleReply {
-        // The record has a version where it is there already.
+        // Only an existing record has a version.
         guard refused.form["tag"]?.isEmpty == false else { return try await form(nil, place, message: refused.alert) }
         let name = try self.name()
         return try await form(ofVersionOf: name, place, message: refused.alert, status: 200)
     }
 
-    /// The form of a record that is there already, with what was typed: it changes the version that it was made for.
+    /// The form of an existing record, with the typed values. It changes the version for which it was made.
     private func form(
         ofVersionOf name: String, _ place: PlaceFields, message: HTML, status: Int
     ) async throws(AdministrationError) -> ConsoleReply {
@@ -144,15 +144,15 @@ struct RecordPage {
         return try await form(record, place, message: message, status: status, isVersionKept: true)
     }
 
-    /// That the record of a form is gone.
+    /// The message that the record of a form was deleted.
     private static let deleted = Layout.notice(
         .error, "The record was deleted meanwhile. Saving makes it again, with what is below.")
 
     /// - Parameters:
-    ///   - record: As the cloud has it; `nil` for a new one.
-    ///   - message: What was wrong.
-    ///   - isVersionKept: Whether the form changes the version that it was made for, which may be older than the record: saving then shows
-    ///     what has changed since.
+    ///   - record: The record in the cloud; `nil` for a new one.
+    ///   - message: The message above the form.
+    ///   - isVersionKept: Whether the form changes the version for which it was made, although the record may have a newer one.
+    ///     Saving then shows the changes since.
     private func form(
         _ record: CloudRecord?, _ place: PlaceFields, message: HTML = .none, status: Int = 200, isVersionKept: Bool = false
     ) async throws(AdministrationError) -> ConsoleReply {
@@ -162,13 +162,13 @@ struct RecordPage {
         guard !type.isEmpty else { return typeForm(schema, place) }
         var types = schema.types[type]?.fields.compactMapValues(\.fieldType) ?? [:]
         for (field, value) in record?.fields ?? [:] where types[field] == nil { types[field] = value.type }
-        // What devices write is theirs: the form shows it, and sends nothing of it.
+        // The form has no inputs for fields that only devices write.
         types = types.filter { !CloudRecord.isReserved($0.key) }
         let inputs = types.sorted { $0.key < $1.key }.enumerated().html { number, entry in
             let now = record?.fields[entry.key].map(FieldText.text)
             let before = posted["was.\(entry.key)"].map(FieldView.normalized)
             let base = isVersionKept ? before ?? now : now
-            // What was typed stays; what was not touched is as the record has it. Of a record that is gone all is as the form had it.
+            // A typed value stays. An untouched field has the record's value, or the form's if the record was deleted.
             let typed = posted["is.\(entry.key)"].map(FieldView.normalized)
             let isTouched = typed != nil && (record == nil || typed != before ?? "")
             return FieldView.input(
@@ -282,23 +282,23 @@ struct RecordPage {
                 let message = Layout.notice(.error, Layout.message(of: error))
                 let status = Layout.status(of: error).0
                 guard tag != nil else { return try await self.form(nil, place, message: message, status: status) }
-                // What has changed since the form was opened is shown before it is saved, also where the form was refused meanwhile.
+                // The form keeps its version, so that the next save still shows the changes since the form was opened.
                 return try await self.form(ofVersionOf: name, place, message: message, status: status)
             default: throw error
             }
         }
     }
 
-    /// - Throws: ``AdministrationError`` `invalid` for a field that devices keep for themselves.
+    /// - Throws: ``AdministrationError`` `invalid` for a field that only devices write.
     private static func checkNotReserved(_ field: String) throws(AdministrationError) {
         guard CloudRecord.isReserved(field) else { return }
         throw AdministrationError(
             .invalid, "'\(field.prefix(100))' is a field that devices write: it can't be edited; choose a name without 'tide_'")
     }
 
-    /// Uploads the files of the form, and names them in the record. A file of a list comes behind those that it has.
+    /// Uploads the files of the form, and names them in the record. A file for a list is added at the list's end.
     ///
-    /// - Parameter newField: The field that the schema lacks.
+    /// - Parameter newField: The name of a field that the schema lacks.
     private func takeFiles(
         _ known: [String: CloudSchema.Field], _ newField: String?, _ place: PlaceFields, _ record: inout CloudRecord,
         _ cleared: inout Set<String>
@@ -334,7 +334,7 @@ struct RecordPage {
         }
     }
 
-    /// Shows what the record is now beside what was typed. The form then changes that version.
+    /// Shows the record's present values beside the typed ones. The form then changes the present version.
     private func conflict(
         _ error: AdministrationError, _ wanted: CloudRecord, _ place: PlaceFields
     ) async throws(AdministrationError) -> ConsoleReply {

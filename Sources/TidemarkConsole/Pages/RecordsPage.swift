@@ -3,13 +3,13 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Records that a query finds.
+/// The page of the records that a query finds.
 struct RecordsPage {
     let context: Context
 
     init(_ context: Context) { self.context = context }
 
-    /// How many filters and sorts a query of the page has at the most.
+    /// The most filters, and the most sorts, of a query of the page.
     private static let conditions = 5
 
     func reply() async throws(AdministrationError) -> ConsoleReply {
@@ -39,7 +39,7 @@ struct RecordsPage {
         }
     }
 
-    /// The zone that is shown where nobody has named one, and the default zone of a private database has no records.
+    /// The zone that is shown if the request names none, and the default zone of a private database has no records.
     private func unnamedZone(_ place: PlaceFields) async throws(AdministrationError) -> CloudZoneID? {
         guard place.place.scope == .private, !place.place.account.isEmpty, context.value("zone") == nil else { return nil }
         return try await context.administration.zoneWithRecords(in: place.place)
@@ -51,7 +51,7 @@ struct RecordsPage {
 
     private var limit: Int { context.value("limit").flatMap { Int($0) }.map { min(max($0, 1), 200) } ?? 50 }
 
-    /// The query of the address.
+    /// The query in the page's address.
     private func query() -> RecordQuery {
         var query = RecordQuery(type: context.value("type") ?? "")
         for number in 0..<Self.conditions {
@@ -67,7 +67,7 @@ struct RecordsPage {
         return query
     }
 
-    /// A query for an address.
+    /// The values of a query for an address.
     private func parts(_ query: RecordQuery) -> [(name: String, value: String?)] {
         var parts: [(name: String, value: String?)] = [("type", query.type)]
         for (number, filter) in query.filters.enumerated() {
@@ -127,7 +127,7 @@ struct RecordsPage {
         """
     }
 
-    /// What can be chosen, before anything is.
+    /// The record types to choose from, before one is chosen.
     private func types(_ schema: CloudSchema, _ place: PlaceFields) -> HTML {
         guard !schema.types.isEmpty else {
             return Layout.notice(
@@ -145,7 +145,7 @@ struct RecordsPage {
             })
     }
 
-    /// The other zones of the account's database: devices have their records in a zone of their own.
+    /// Links to the other zones of the account's database, because devices store their records in a zone of their own.
     private func otherZones(_ place: PlaceFields, isNoted: Bool) async throws(AdministrationError) -> HTML {
         guard place.place.scope != .public, !place.place.account.isEmpty else { return .none }
         let zones = try await context.administration.otherZones(than: place.place, isNoted: isNoted)
@@ -162,7 +162,7 @@ struct RecordsPage {
         return Layout.notice(.info, "This is \(place.zoneTitle). The database has other zones:", "<p>\(links)</p>")
     }
 
-    // What was found
+    // Results
 
     private func results(_ found: Administration.RecordPage, _ query: RecordQuery, _ place: PlaceFields) -> HTML {
         let damaged: HTML =
@@ -212,7 +212,7 @@ struct RecordsPage {
             """
     }
 
-    // What went wrong
+    // Errors
 
     private func problem(_ error: AdministrationError, _ query: RecordQuery, _ place: PlaceFields) -> HTML {
         guard let missing = error.index else { return Layout.notice(.error, Layout.sentence(error.publicMessage)) }
@@ -250,7 +250,7 @@ struct RecordsPage {
         return .redirect(to: context.address("records", query: place.query + parts(query) + done))
     }
 
-    /// Says which index was added, by the address of the page, where the type has it.
+    /// The message on the added index that the page's address names, if the type has it.
     private func added(to type: CloudSchema.RecordType?, _ name: String) -> HTML {
         guard let field = context.value("added"), let index = context.value("index").flatMap(CloudSchema.Index.init(rawValue:)),
             type?.indexes(of: field).contains(index) == true

@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Record types, their fields and indexes, and what differs from production.
+/// The page of record types, their fields and indexes, and the differences from production.
 struct SchemaPage {
     let context: Context
     private let console: Console
@@ -15,7 +15,7 @@ struct SchemaPage {
         return try await context.request.isPost ? change(container) : show(container)
     }
 
-    /// - Parameter hasChanged: Whether the differences from production are no longer those that were to be deployed.
+    /// - Parameter hasChanged: Whether the differences from production have changed since the deployment was asked for.
     private func show(_ container: String, hasChanged: Bool = false) async throws -> ConsoleReply {
         let schema = try await context.administration.schema(of: container, environment: context.environment)
         let isDevelopment = context.environment == .development
@@ -41,7 +41,7 @@ struct SchemaPage {
             """)
     }
 
-    /// What was done, by the action of the form.
+    /// The messages after an action, by the form's action.
     private static let notes = [
         "indexes": "The indexes are set.",
         "import": "The types and fields of the file are added to the development schema.",
@@ -51,7 +51,7 @@ struct SchemaPage {
         "deploy": "The schema is deployed: production takes what development has.",
     ]
 
-    /// Says which field was added, by the address of the page; `nil` where the schema has no such field.
+    /// The message on the added field that the page's address names; `nil` if the schema has no such field.
     private func added(to schema: CloudSchema) -> String? {
         guard context.value("done") == "add", let type = context.value("in"), let field = context.value("added"),
             let kind = schema.types[type]?.fields[field]?.type
@@ -59,10 +59,10 @@ struct SchemaPage {
         return "The field \(field) (\(kind)) is added to \(type) in the development schema."
     }
 
-    /// Forms that add to the schema.
+    /// The forms that add to the schema.
     private func additions(_ types: [String]) -> HTML {
         let (add, file) = (context.form("add"), context.form("import"))
-        // A sync error leads here with the field that the schema lacks.
+        // The link at a sync error names the field that the schema lacks.
         let kind = add.value("kind", context.value("kind") ?? FieldType.string.description)
         let (type, field) = (add.value("type", context.value("type") ?? ""), add.value("field", context.value("field") ?? ""))
         let kinds = FieldType.Scalar.allCases.flatMap { [FieldType($0), FieldType.list(of: $0)] }
@@ -94,7 +94,7 @@ struct SchemaPage {
 
     // A type
 
-    /// - Parameter number: Tells the type's form from others.
+    /// - Parameter number: The number of the type's form on the page.
     private func type(_ name: String, _ type: CloudSchema.RecordType, _ number: Int, _ isEditable: Bool) -> HTML {
         let (form, id) = (context.form("indexes", ["type": name]), "indexes\(number)")
         func row(
@@ -123,7 +123,8 @@ struct SchemaPage {
             """
     }
 
-    /// - Parameter form: The form that sets the indexes of all fields of the type, and its identifier; `nil` where they stay as they are.
+    /// - Parameter form: The form that sets the indexes of all fields of the type, and its identifier; `nil` if they can't be
+    ///   changed.
     private func row(
         _ type: String, _ field: String, _ kind: String, _ indexes: Set<CloudSchema.Index>, _ suitable: [CloudSchema.Index],
         _ form: (state: PageForm, id: String)?, canGo: Bool
@@ -155,17 +156,17 @@ struct SchemaPage {
         ])
     }
 
-    /// The place of a field on the page, for links.
+    /// The identifier of a field's element on the page, for links.
     static func place(of field: String, in type: String) -> String { "field.\(type).\(field)" }
 
-    /// The name of the box of an index.
+    /// The name of the check box of an index.
     private static func box(_ field: String, _ index: CloudSchema.Index) -> String { "\(index.rawValue).\(field)" }
 
     private static func names(_ indexes: Set<CloudSchema.Index>) -> String {
         indexes.map(\.rawValue).sorted().joined(separator: " ")
     }
 
-    /// Sets the indexes of the fields of a type whose boxes are others than they were.
+    /// Sets the indexes of those fields of a type whose check boxes were changed.
     private func setIndexes(_ container: String) async throws(AdministrationError) {
         let form = context.request.form
         for (name, was) in form.sorted(by: { $0.key < $1.key }) where name.hasPrefix("was.") {
@@ -239,7 +240,7 @@ struct SchemaPage {
             _ = try await context.administration.resetDevelopment(of: container)
         case "deploy":
             let differences = try await context.administration.schemaDifferences(of: container).filter(\.isDeployed)
-            // The question asks about the differences that the page has shown.
+            // The question is about the differences that the page has shown.
             let expected = context.value("expected") ?? ""
             guard expected == CloudSchemaDifference.digest(of: differences) else {
                 return try await show(container, hasChanged: true)
@@ -263,9 +264,10 @@ struct SchemaPage {
         return .redirect(to: context.address("schema", query: [("done", action)]))
     }
 
-    /// Removes a type or a field, once that was asked. Where records have it, a box has to be marked, as the command needs '--force'.
+    /// Asks, and then removes a type or a field. If records have it, a box has to be marked, like the option `--force` of the
+    /// command.
     ///
-    /// - Returns: The page that asks; `nil` where it is done.
+    /// - Returns: The page that asks; `nil` once the type or field is removed.
     private func remove(_ type: String, _ field: String?, _ container: String) async throws -> ConsoleReply? {
         let administration = context.administration
         let known = try await administration.schema(of: container, environment: .development).types[type]

@@ -1,9 +1,9 @@
 import TidemarkAdministration
 import TidemarkCloudEngine
 
-/// What pages show while a second factor is set up: those of operators and those of people.
+/// The parts of the pages on which operators and people set up a second factor.
 enum SecondFactorPieces {
-    /// A secret, as apps take it: as a picture to scan, and as texts for people who can't.
+    /// A secret for an authenticator app: a picture to scan, and texts for people who can't scan it.
     static func secret(_ secret: String, of email: String) -> HTML {
         let parts = stride(from: 0, to: secret.count, by: 4).map { start in
             String(secret.dropFirst(start).prefix(4))
@@ -19,7 +19,7 @@ enum SecondFactorPieces {
 
     /// The fields for the first code.
     ///
-    /// - Parameter pending: What carries the secret until then.
+    /// - Parameter pending: The signed text that carries the secret until then.
     static func codeFields(_ pending: String) -> HTML {
         """
         <input type="hidden" name="factor" value="\(pending)">
@@ -31,7 +31,7 @@ enum SecondFactorPieces {
 
     /// Recovery codes that were just made.
     ///
-    /// - Parameter next: Where the page leads on to.
+    /// - Parameter next: The address of the page that follows.
     static func recoveryCodes(_ codes: [String], next: Address) -> HTML {
         """
         <div class="card"><h2>Recovery codes</h2><p>Each lets you in once when you have lost your phone. They are not shown again.</p>
@@ -40,11 +40,11 @@ enum SecondFactorPieces {
         """
     }
 
-    /// What is asked before other recovery codes are made.
+    /// The question before new recovery codes are made.
     static let questionOfCodes =
         "You get eight new recovery codes. Those that you have now let you in no longer. The code of your app stays."
 
-    /// That other recovery codes were made.
+    /// The message that new recovery codes were made.
     static let madeCodes = Layout.notice(
         .good, "These are your recovery codes from now on. Those of before let you in no longer.")
 

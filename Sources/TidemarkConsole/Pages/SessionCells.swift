@@ -1,9 +1,9 @@
 import TidemarkIdentity
 import TidemarkModel
 
-/// How pages show a session: the operators' page of an account, and a person's own page.
+/// The cells that show a session, on the operators' page of an account and on a person's own page.
 enum SessionCells {
-    /// What a session of a device or a browser is on: its name, its system, and the session's first characters, by which commands name it.
+    /// The device or browser of a session: its name and system, and the session's first characters, by which commands name it.
     static func device(_ session: Session) -> HTML {
         device(name: session.device, system: session.system, session: session.id)
     }
@@ -15,9 +15,9 @@ enum SessionCells {
         """
     }
 
-    /// What a session of pages is on.
+    /// The browser of a session of pages.
     ///
-    /// - Parameter isOwn: Whether it is the one that asks.
+    /// - Parameter isOwn: Whether the session is that of the request.
     static func device(_ session: PageSession, isOwn: Bool) -> HTML {
         """
         \(name(session.device)) <code>\(String(session.id.prefix(4)))</code>\
@@ -25,7 +25,7 @@ enum SessionCells {
         """
     }
 
-    /// What a session is for.
+    /// The container and the environment of a session.
     static func place(_ session: Session) -> HTML { HTML("\(session.container) (\(session.environment.rawValue))") }
 
     private static func name(_ device: String) -> String { device.isEmpty ? "unknown" : BrowserName.short(device) }

@@ -4,9 +4,9 @@ import TidemarkIdentity
 /// The page where operators sign in.
 enum SignInPage {
     /// - Parameters:
-    ///   - email: What was typed.
-    ///   - to: Where it leads afterwards; by default as the request says.
-    ///   - unsent: A form that is shown afterwards; by default what the request has carried.
+    ///   - email: The typed address.
+    ///   - to: The page that follows; by default the request's.
+    ///   - unsent: A form that is shown after the sign-in; by default the one that the request has carried.
     static func form(
         _ request: ConsoleRequest, email: String = "", to: String? = nil, unsent: UnsentForm? = nil, error: String? = nil,
         needsCode: Bool = false, status: Int = 200
@@ -40,10 +40,10 @@ enum SignInPage {
         return form(request, to: to, unsent: unsent, error: UnsentForm.message(isKept: unsent != nil), status: 403)
     }
 
-    /// Whether the form had no code yet: to be asked for one is no failure.
+    /// Whether the form has no code yet. Then the question for a code is no failure.
     static func isWithoutCode(_ request: ConsoleRequest) -> Bool { (request.form["code"] ?? "").isEmpty }
 
-    /// What to do about the code of a second factor; `nil` where the code is not what is amiss.
+    /// The sentence on the code of a second factor; `nil` if the sign-in has not failed by the code.
     ///
     /// - Parameter isFirst: Whether there was no code yet.
     static func code(_ result: PageSignIn, isFirst: Bool = false) -> String? {
@@ -58,12 +58,13 @@ enum SignInPage {
         }
     }
 
-    /// What was wrong with what was sent.
+    /// The message on a refused form.
     static func alert(_ error: String?) -> HTML {
         error.map { "<div class=\"notice error\" id=\"error\" role=\"alert\"><p>\($0)</p></div>" } ?? .none
     }
 
-    /// The fields for address and password, and for a code: who has a second factor may enter it at once, whether or not it was asked for.
+    /// The fields for the address, the password and a code. A person with a second factor may enter the code before it is asked
+    /// for.
     ///
     /// - Parameter isCodeShown: Whether the field for the code is unfolded before it is asked for.
     static func fields(_ email: String, isWrong: Bool, needsCode: Bool, isCodeShown: Bool = false) -> HTML {
@@ -88,7 +89,7 @@ enum SignInPage {
         return "<details><summary>With a second factor</summary>\(field)</details>"
     }
 
-    /// What the address of a page is remembered by while somebody signs in.
+    /// The text that stands for a page's address during a sign-in.
     static func destination(_ request: ConsoleRequest) -> String {
         var address = Address([request.page])
         for (name, value) in request.query.sorted(by: { $0.key < $1.key }) { address.add(name, value) }
@@ -97,7 +98,7 @@ enum SignInPage {
 
     private static func destination(_ address: Address) -> String { String(address.text.dropFirst(Address.root.count + 1)) }
 
-    /// The page that was remembered, made anew: it leads to no other place.
+    /// The address that a text stands for. It is built anew from the text, so that it always leads to a page of the console.
     static func destination(_ text: String) -> Address {
         let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let page = String(parts.first ?? "")

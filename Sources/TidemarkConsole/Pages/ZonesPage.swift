@@ -4,7 +4,7 @@ import TidemarkCloud
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// The zones of a database, and what of them is shared.
+/// The page of a database's zones and their shares.
 struct ZonesPage {
     let context: Context
     private let console: Console
@@ -69,7 +69,7 @@ struct ZonesPage {
         return Layout.table("Zones", ["Zone", "Records", "Types", "Shares", "Owner"], rows)
     }
 
-    /// What a participant may do, and why.
+    /// The permissions of a participant, with reasons.
     private func permissions(_ person: ShareParticipant, _ share: CloudShare) -> HTML {
         let decisions = Administration.permissions(of: person, in: share)
         let count = decisions.count(where: \.isAllowed)
@@ -88,9 +88,9 @@ struct ZonesPage {
         return "<dl class=\"facts\">\(rows)</dl>"
     }
 
-    // Who may do what
+    // Permissions
 
-    /// What a person may do in the zone, where the request names one. Only operators name a person by the address.
+    /// The permissions in the zone of the person whom the request names. Only operators may name a person by the address.
     private func report(_ place: PlaceFields) async throws(AdministrationError) -> HTML {
         let person = (context.value("person") ?? "").trimmingCharacters(in: .whitespaces)
         let isOperator = context.administration.isOperator
@@ -119,7 +119,7 @@ struct ZonesPage {
                 """
         }
         let users = try await UserNames([report.userRecordName].compactMap(\.self), context)
-        // Which addresses have accounts is nothing that a developer learns.
+        // A developer must not learn which addresses have accounts.
         let unknown: HTML = HTML.when(isOperator, " has no account.")
         let known: HTML = report.userRecordName.map { " is known here as \(users.link($0))." } ?? unknown
         return """

@@ -4,10 +4,10 @@ import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkIdentity
 
-/// The page of a link in a letter by which people show that an address is theirs.
+/// The page of a link in a letter, with which people prove that an address is theirs.
 ///
-/// It takes both: the link, and a session of the account. The link alone may be another person's, whose address was typed by mistake. Nothing
-/// happens before the person says so: programs that read mail open links, too.
+/// The page needs the link and a session of the account. The link alone may be in the hands of another person, whose address was
+/// typed by mistake. Nothing happens before the person presses the button, because programs that read mail open links, too.
 struct AddressLinkPage {
     private let request: ConsoleRequest
     private let person: Person?
@@ -19,7 +19,7 @@ struct AddressLinkPage {
 
     static func path(_ key: String) -> String { Address(["address"], under: Address.peopleRoot).with("key", key).text }
 
-    /// - Parameter expired: What is wrong with a form of an earlier session.
+    /// - Parameter expired: The message for a form of an earlier session; `nil` for other requests.
     func reply(expired: String? = nil) async throws -> ConsoleReply {
         let key = (request.isPost ? request.form["key"] : request.query["key"]) ?? ""
         guard let link = try await pages.credentials.address(ofLink: key),
@@ -58,7 +58,7 @@ struct AddressLinkPage {
         return .redirect(to: Address(under: Address.peopleRoot).with("done", "new-address"))
     }
 
-    /// What a client sees that is not signed in to the account, which the link does not name to it.
+    /// The page for a client that is not signed in to the link's account. It does not name the account.
     private func signInFirst(_ key: String) -> ConsoleReply {
         let to = Address(["sign-in"], under: Address.peopleRoot).with("to", "address/\(key)")
         return PeopleLayout.page(

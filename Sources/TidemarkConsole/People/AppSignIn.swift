@@ -2,8 +2,9 @@ import Foundation
 package import TidemarkCloudEngine
 package import TidemarkIdentity
 
-/// That an identity provider has vouched for a person who signs in for a program: it takes the browser from the provider's answer, which comes to
-/// the pages of people, to the sign-in page, which goes on. The browser has it in a cookie, signed, for a minute.
+/// A signed statement that an identity provider has vouched for a person who signs in for a program. The pages of people get the
+/// provider's answer, and send the browser with the statement to the program's sign-in page. The browser has the statement in a
+/// cookie, for a minute.
 package struct AppSignIn: Sendable {
     /// The text of the form of the sign-in page.
     package let form: String
@@ -12,7 +13,7 @@ package struct AppSignIn: Sendable {
     /// The account of the identity, by its identifier.
     package let account: String
 
-    /// The page that goes on with it.
+    /// The page that completes the sign-in.
     package static let path = "/signin/provider"
     private static let use = "provider-app"
     private static let patience: Int64 = 60_000_000
@@ -21,7 +22,7 @@ package struct AppSignIn: Sendable {
         (self.form, self.staysSignedIn, self.key, self.account) = (form, staysSignedIn, key, account)
     }
 
-    /// - Returns: `nil` where a cookie has none, or its time is over.
+    /// - Returns: `nil` if a cookie has no statement, or it has expired.
     package init?(_ cookie: String, _ credentials: CredentialStore) throws {
         guard let payload = try credentials.open(cookie, for: Self.use),
             let text = String(validating: payload, as: UTF8.self)
@@ -43,8 +44,8 @@ package struct AppSignIn: Sendable {
         isSecure ? "__Host-tidemark-app-sign-in" : "tidemark-app-sign-in"
     }
 
-    /// The header that gives a browser the cookie; with `nil` it takes it away. It is set on the way from the provider, and has to come along at
-    /// once, so it is Lax.
+    /// The header that sets the cookie; with `nil`, the header that removes it. The cookie is Lax, because it is set on the way
+    /// from the provider, and the next request has to bring it.
     package static func cookie(_ text: String?, isSecure: Bool) -> String {
         let secure = isSecure ? "; Secure" : ""
         return

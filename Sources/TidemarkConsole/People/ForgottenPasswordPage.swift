@@ -7,7 +7,7 @@ import TidemarkIdentity
 
 /// The page that sends people a link with which they choose another password.
 ///
-/// What it says is the same for every address, and said before a letter goes out: nobody learns by it who has an account.
+/// The answer is the same for every address, and is sent before a letter goes out. So nobody learns from it who has an account.
 struct ForgottenPasswordPage {
     private let request: ConsoleRequest
     private let pages: PeoplePages
@@ -30,7 +30,7 @@ struct ForgottenPasswordPage {
             reply.headers.append(("Retry-After", String(delay.seconds)))
             return reply
         }
-        // The answer waits neither for the account nor for the letter: its time would tell an account from none.
+        // The answer waits neither for the account nor for the letter, because its time would tell whether there is an account.
         Task { await send(to: email) }
         return PeopleLayout.page(
             nil, title: "Look into your mail",

@@ -2,32 +2,32 @@ import TidemarkAdministration
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// How pages send letters to people, and what these say.
+/// Writes and sends the letters of pages to people.
 package final class PeopleMail: Sendable {
-    /// What people reach the server by, such as `https://cloud.example.org`. Links in letters begin with it, and never with what a request
-    /// says: whoever sends that could choose where the key goes.
+    /// The server's address for people, such as `https://cloud.example.org`. Links in letters begin with it, and never with an
+    /// address from a request: the sender of the request could then choose where the link's key goes.
     let serverURL: String
     let send: @Sendable (_ recipient: String, _ subject: String, _ text: String) async throws -> Void
-    /// When an account was last sent a letter: milliseconds since whenever, by account.
+    /// The times of the last letters by kind and account: milliseconds of the clock.
     private let sent = LockedValue<[String: Int64]>([:])
     private let now: @Sendable () -> Int64
-    /// Whether a letter that was not sent may be taken later.
+    /// Whether a later try to send a letter may succeed, by the error of the first.
     private let isTemporary: @Sendable (any Error) -> Bool
 
-    /// How long is waited before a letter is sent again that was not taken.
+    /// The pauses before each further try to send a letter.
     private let pauses: [Duration]
 
-    /// Milliseconds before an account is sent the next letter of that kind: nobody's mailbox is filled.
+    /// The pause between two letters of a kind to an account: milliseconds. It keeps anybody from filling a person's mailbox.
     package static let pause: Int64 = 5 * 60 * 1_000
-    /// Accounts that are remembered.
+    /// The most times in ``sent``.
     private static let sentMost = 10_000
 
     /// - Parameters:
-    ///   - serverURL: What people reach the server by, without a slash at the end.
-    ///   - now: Microseconds, of any beginning.
-    ///   - isTemporary: Whether a letter that `send` has not sent may be taken later.
-    ///   - pauses: How long is waited before each time that it is sent again.
-    ///   - send: Sends a letter, and returns when a mail server has taken it.
+    ///   - serverURL: The server's address for people, without a slash at the end.
+    ///   - now: The clock: microseconds since any time.
+    ///   - isTemporary: Whether a later try may succeed, by the error that `send` has thrown.
+    ///   - pauses: The pauses before each further try.
+    ///   - send: Sends a letter, and returns when a mail server has accepted it.
     package init(
         serverURL: String, now: @escaping @Sendable () -> Int64 = Timestamp.now,
         isTemporary: @escaping @Sendable (any Error) -> Bool = { _ in false },
@@ -38,7 +38,7 @@ package final class PeopleMail: Sendable {
         (self.isTemporary, self.pauses) = (isTemporary, pauses)
     }
 
-    /// Sends a letter that nobody waits for, again where it may be taken later.
+    /// Sends a letter for which no request waits. It tries again if a later try may succeed.
     func sendPatiently(_ letter: () async throws -> Void) async throws {
         for pause in pauses {
             do {
@@ -51,7 +51,7 @@ package final class PeopleMail: Sendable {
         try await letter()
     }
 
-    /// Whether an account may be sent a letter of a kind now; then it is taken as sent.
+    /// Whether an account may be sent a letter of a kind now. If so, the letter counts as sent.
     func mayBeSent(_ kind: String, to account: String) -> Bool {
         let time = now() / 1_000
         return sent.withLock { sent in
@@ -64,7 +64,7 @@ package final class PeopleMail: Sendable {
         }
     }
 
-    /// The letter with a link that sets a password.
+    /// Sends the letter with a link with which a person sets a password.
     func sendPasswordLink(_ path: String, to account: StoredAccount) async throws {
         try await send(
             account.email, "Choose another password",
@@ -81,10 +81,10 @@ package final class PeopleMail: Sendable {
             """)
     }
 
-    /// Has an account be sent the next letter of a kind at once: the last one was not sent.
+    /// Lets the next letter of a kind to an account be sent at once, because the last one was not sent.
     func forget(_ kind: String, to account: String) { sent.withLock { _ = $0.removeValue(forKey: "\(kind) \(account)") } }
 
-    /// The letter that tells the address before that the account has another one.
+    /// Sends the letter that tells the previous address of an account's new one.
     func sendAddressNote(_ after: String, to before: String) async throws {
         try await send(
             before, "Your account has another address",
@@ -97,7 +97,7 @@ package final class PeopleMail: Sendable {
             """)
     }
 
-    /// The letter that asks whether an address belongs to who has given it.
+    /// Sends the letter with a link that proves an address.
     func sendAddressLink(_ path: String, to address: String) async throws {
         try await send(
             address, "Is this your address?",

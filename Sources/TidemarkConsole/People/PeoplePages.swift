@@ -13,7 +13,7 @@ package import TidemarkModel
 /// let reply = await pages.reply(to: request)
 /// ```
 package final class PeoplePages: Sendable {
-    /// Where a link into a share leads, as its address says.
+    /// A link into a share, by the parts of its address.
     package struct Link: Hashable, Sendable {
         package let container: String
         package let environment: StoreEnvironment
@@ -28,17 +28,17 @@ package final class PeoplePages: Sendable {
 
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
-    /// Counts an attempt to sign in, or to enter the password again, as that of the console.
+    /// Counts an attempt to sign in, or to enter the password again, like the console's.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Console.Attempt
-    /// Counts an attempt without looking for the account: it takes the same time for every address.
+    /// Counts an attempt without looking up the account, so that it takes the same time for every address.
     let countAttempt: @Sendable (_ email: String, _ address: String) async throws -> Void
-    /// Sends letters; `nil` where the server has no mail server.
+    /// Sends letters; `nil` if the server has no mail server.
     let mail: PeopleMail?
-    /// The identity provider with which people sign in; `nil` where there is none.
+    /// The identity provider with which people sign in; `nil` for none.
     let provider: PeopleProvider?
-    /// Tells the server's log of a fault.
+    /// Writes a fault into the server's log.
     let report: @Sendable (String) -> Void
-    /// Tells the server's log of a container that can't be read, which a page names.
+    /// Writes a container into the server's log that a page shows as unreadable.
     let reportUnread: @Sendable (UnreadContainer) -> Void
     private let archives = ArchiveTurns()
 
@@ -62,7 +62,7 @@ package final class PeoplePages: Sendable {
 
     /// Answers a request. Nothing is thrown: an error is a page.
     ///
-    /// - Parameter link: Where the request is for the page of a link.
+    /// - Parameter link: The link, if the request is for the page of a link.
     package func reply(to request: ConsoleRequest, link: Link? = nil) async -> ConsoleReply {
         var reply: ConsoleReply
         do {
@@ -113,13 +113,13 @@ package final class PeoplePages: Sendable {
         }
         let isSignOut = request.isPost && request.page == "sign-out" && request.isOfOwnPage
         guard let person else {
-            // Nothing was typed, and nothing is left to end.
+            // The session has ended already.
             guard !request.isPost || isSignOut else {
                 return PersonSignInPage.form(after: request, self)
             }
             return .redirect(to: Address(["sign-in"], under: Address.peopleRoot))
         }
-        // Also with the form of an earlier session.
+        // A form of an earlier session ends the session, too.
         if isSignOut { return try await signOut(person) }
         let expired = try Self.expiry(of: person)
         do {
@@ -138,9 +138,9 @@ package final class PeoplePages: Sendable {
         }
     }
 
-    /// What is wrong with the form that somebody has sent: it is of an earlier session. `nil` where nothing is, and for no form.
+    /// The message for a form of an earlier session; `nil` for a form of this session, and without a form.
     ///
-    /// - Throws: ``AdministrationError`` `forbidden` where another page may have sent it.
+    /// - Throws: ``AdministrationError`` `forbidden` if the page of another site may have sent the form.
     private static func expiry(of person: Person?) throws(AdministrationError) -> String? {
         guard let person, person.request.isPost,
             !CredentialStore.isToken(person.request.form["token"] ?? "", of: person.session)
@@ -149,7 +149,7 @@ package final class PeoplePages: Sendable {
         return Layout.message(of: UnsentForm.expired)
     }
 
-    /// The page of a form that was not taken, with what was typed.
+    /// The page of a refused form, with the typed values.
     private func again(_ person: Person, _ reason: String) async throws -> ConsoleReply {
         var reply: ConsoleReply
         switch person.request.page {
@@ -177,7 +177,7 @@ package final class PeoplePages: Sendable {
 
     // Sessions
 
-    /// - Parameter cookie: Of a session that the browser does not have yet; by default the request's.
+    /// - Parameter cookie: The cookie of a session that the browser does not have yet; by default the request's cookie.
     private func person(_ request: ConsoleRequest, cookie: String? = nil) async throws -> Person? {
         guard let cookie = cookie ?? request.cookie(ConsoleHeaders.personCookieName(request)),
             let session = try await credentials.personSession(cookie),
@@ -196,7 +196,7 @@ package final class PeoplePages: Sendable {
     private func signIn(_ request: ConsoleRequest) async throws -> ConsoleReply {
         let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         let attempt = try await attempt(email, request.address)
-        // An account that can't be used has no password, as far as anybody learns.
+        // For an account that can't be used, the answer is the same as for a wrong password.
         let account = attempt.account.flatMap { $0.status == .available ? $0.id : nil }
         let signedIn = try await credentials.signInToPages(
             request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
@@ -214,17 +214,18 @@ package final class PeoplePages: Sendable {
         return reply
     }
 
-    /// What is shared by the link that a page to sign in leads to, as a sentence; `nil` where it leads elsewhere, or to nothing.
+    /// The sentence on the share of the link to which a sign-in page leads; `nil` if it leads elsewhere, or the link leads
+    /// nowhere.
     private func share(_ to: String, _ request: ConsoleRequest) async -> String? {
         guard let link = PersonSignInPage.link(to) else { return nil }
-        // Whoever can't be told signs in all the same.
+        // The sign-in page is shown without the sentence if the share can't be read.
         return try? await SharePage(link, request, nil, self).sentence()
     }
 
-    /// The account's page with a form that was sent after the session before had ended.
+    /// The account's page with a form that was sent after the earlier session had ended.
     ///
-    /// - Parameter cookie: Of the new session.
-    /// - Returns: `nil` where no form was carried, and where the page can't be shown.
+    /// - Parameter cookie: The cookie of the new session.
+    /// - Returns: `nil` if no form was carried, or the page can't be shown.
     private func unsentPage(_ request: ConsoleRequest, _ cookie: String) async throws -> ConsoleReply? {
         guard let unsent = UnsentForm(carriedBy: request) else { return nil }
         var asked = request
@@ -248,17 +249,17 @@ package final class PeoplePages: Sendable {
         return signedOut(person.request)
     }
 
-    /// Sends the browser to the page where one signs in, without its cookie.
+    /// Sends the browser to the sign-in page, and removes its cookie.
     func signedOut(_ request: ConsoleRequest, _ note: String? = nil) -> ConsoleReply {
         var reply = ConsoleReply.redirect(to: Address(["sign-in"], under: Address.peopleRoot).with("note", note))
         reply.headers.append(("Set-Cookie", ConsoleHeaders.personCookie(nil, request)))
         return reply
     }
 
-    /// Whether a person has entered their password, in this form or not long ago. An attempt is counted. Who has no password has to have shown
-    /// who they are at the identity provider, not long ago.
+    /// Checks that a person has confirmed an action: by the password, in this form or recently, or recently at the identity
+    /// provider if the account has no password. Each password that is entered counts as an attempt.
     ///
-    /// - Returns: What is wrong; `nil` where nothing is.
+    /// - Returns: The message of the refusal; `nil` if the action is confirmed.
     func refusal(_ person: Person, isAlwaysAsked: Bool = true) async throws -> String? {
         if case .provider(let name, let isDone) = person.confirmation { return isDone ? nil : "Confirm with \(name) first." }
         if !isAlwaysAsked, credentials.isConfirmed(person.session) { return nil }
@@ -273,7 +274,7 @@ package final class PeoplePages: Sendable {
         return isRight ? nil : "The password is wrong."
     }
 
-    // All of it
+    // Export
 
     private func export(_ person: Person) async throws -> ConsoleReply {
         if let refusal = try await refusal(person) {
@@ -285,7 +286,7 @@ package final class PeoplePages: Sendable {
     }
 }
 
-/// Somebody who is signed in to their own pages, and what they ask for.
+/// A person who is signed in to their own pages, with their request.
 struct Person: Sendable {
     let request: ConsoleRequest
     let session: PersonSession
@@ -293,14 +294,14 @@ struct Person: Sendable {
     let confirmation: Confirmation
     var account: StoredAccount { own.account }
 
-    /// How the person shows again who they are, before something that matters.
+    /// The way in which the person confirms an important action.
     enum Confirmation: Hashable {
         case password
-        /// At the identity provider, by its name: the account has no password.
+        /// A sign-in at the identity provider with this name, because the account has no password.
         case provider(String, isDone: Bool)
     }
 
-    /// The part of a form with which the person shows again who they are.
+    /// The part of a form with which the person confirms an action.
     var confirmationField: HTML {
         switch confirmation {
         case .password:
@@ -316,13 +317,13 @@ struct Person: Sendable {
         }
     }
 
-    /// A value of the form; `nil` where it is empty.
+    /// A value of the form; `nil` if it is empty.
     func value(_ name: String) -> String? { request.form[name].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Whether the request is a form with this action. A page that shows forms has not taken it.
+    /// Whether the request is a form with this action. A form whose page is shown again was refused.
     func isRefused(_ action: String) -> Bool { request.isPost && value("action") == action }
 
-    /// A form of a page, with what shows that this page has sent it.
+    /// A form of a page, with the token that proves that the page has sent it.
     func form(_ address: Address, _ action: String, card: Bool = false, _ content: HTML) -> HTML {
         """
         <form\(HTML.when(card, " class=\"card\"")) method="post" action="\(address)"><input type="hidden" name="token" value="\(session.formToken)">
@@ -331,9 +332,9 @@ struct Person: Sendable {
     }
 }
 
-/// What all pages of people have around them.
+/// The frame of people's pages.
 enum PeopleLayout {
-    /// - Parameter refresh: An address that the browser goes to by itself.
+    /// - Parameter refresh: An address to which the browser goes by itself.
     static func page(
         _ person: Person?, title: String, status: Int = 200, refresh: String? = nil, _ content: HTML
     ) -> ConsoleReply {

@@ -5,34 +5,34 @@ package import TidemarkOpenID
 /// The identity provider with which people sign in to pages.
 package final class PeopleProvider: Sendable {
     let client: OpenIDClient
-    /// Where the provider sends browsers, as it is registered there. It never follows from what a request says.
+    /// The address to which the provider sends browsers, which is registered there. It never depends on a request.
     package let redirectURI: String
 
-    /// - Parameter serverURL: What people reach the server by, without a slash at the end.
+    /// - Parameter serverURL: The server's address for people, without a slash at the end.
     package init(_ client: OpenIDClient, serverURL: String) {
         (self.client, redirectURI) = (client, Self.redirectURI(serverURL))
     }
 
-    /// Where a provider sends browsers of a server.
+    /// The address to which a provider sends browsers of a server.
     ///
-    /// - Parameter serverURL: What people reach the server by, without a slash at the end.
+    /// - Parameter serverURL: The server's address for people, without a slash at the end.
     package static func redirectURI(_ serverURL: String) -> String {
         serverURL + Address(["callback"], under: Address.peopleRoot).text
     }
 
-    /// What people know the provider by.
+    /// The provider's name for people.
     var name: String { client.provider.name }
 
-    /// The page that begins a sign-in there.
+    /// The page that begins a sign-in at the provider.
     static func address(to: String = "") -> Address {
         Address(["provider"], under: Address.peopleRoot).with("to", to.isEmpty ? nil : to)
     }
 }
 
-/// A sign-in at an identity provider that has begun in a browser, which has it in a cookie: signed, for ten minutes. No server stores it, so
-/// that the answer may come to any.
+/// A sign-in at an identity provider that has begun in a browser. The browser has it in a signed cookie, for ten minutes. No
+/// server stores it, so the provider's answer may come to any server.
 struct ProviderSignIn {
-    /// What it is for.
+    /// The purpose of the sign-in.
     enum Purpose: Hashable {
         /// To sign in to the person's own pages, and to go to one of them, or to the page of a link.
         case pages(to: String)
@@ -40,7 +40,7 @@ struct ProviderSignIn {
         case app(form: String, staysSignedIn: Bool)
         /// To connect the identity with the account of a session.
         case connect(session: String)
-        /// To show again who somebody is, in a session, and to go to a page.
+        /// To confirm an action in a session, and to go to a page.
         case confirm(session: String, to: String)
     }
 
@@ -49,18 +49,18 @@ struct ProviderSignIn {
     /// Microseconds since 1970 UTC.
     let began: Int64
 
-    /// Microseconds until which the answer has to come.
+    /// The time within which the answer has to come: microseconds.
     static let patience: Int64 = 10 * 60_000_000
-    /// Bytes of a text that is remembered.
+    /// The most bytes of a text in the cookie.
     private static let textSize = 1_500
 
-    /// - Returns: `nil` where what is to be remembered is too long.
+    /// - Returns: `nil` if a text of the purpose is too long.
     init?(_ purpose: Purpose, at time: Int64) {
         (secret, self.purpose, began) = (SignInSecret(), purpose, time)
         guard purpose.parts.allSatisfy({ $0.utf8.count <= Self.textSize && !$0.contains("\0") }) else { return nil }
     }
 
-    /// - Returns: `nil` for what is none.
+    /// - Returns: `nil` if the bytes are no sign-in.
     init?(_ payload: Data) {
         let numbers = SignInSecret.size + 8
         guard payload.count > numbers, let secret = SignInSecret(payload.prefix(SignInSecret.size)),
@@ -83,13 +83,14 @@ struct ProviderSignIn {
         request.isSecure ? "__Host-tidemark-provider" : "tidemark-provider"
     }
 
-    /// The header that gives a browser the sign-in. It comes back with the provider's redirect, which is another site's: so it is Lax.
+    /// The header that sets the cookie. It is Lax, because it has to come back with the provider's redirect, which is from
+    /// another site.
     func cookie(_ request: ConsoleRequest, _ credentials: CredentialStore) -> String {
         let text = credentials.signedText(payload, for: Self.use, until: began + Self.patience)
         return Self.cookie(text, seconds: Self.patience / 1_000_000, request)
     }
 
-    /// The header that takes the sign-in away.
+    /// The header that removes the cookie.
     static func noCookie(_ request: ConsoleRequest) -> String { cookie("", seconds: 0, request) }
 
     private static func cookie(_ text: String, seconds: Int64, _ request: ConsoleRequest) -> String {
@@ -97,7 +98,7 @@ struct ProviderSignIn {
         return "\(cookieName(request))=\(text); Path=/; Max-Age=\(seconds); HttpOnly; SameSite=Lax\(secure)"
     }
 
-    /// The sign-in that a browser has begun; `nil` where there is none, or it is over.
+    /// The sign-in that a browser has begun; `nil` if there is none, or it has expired.
     static func ofBrowser(_ request: ConsoleRequest, _ credentials: CredentialStore) throws -> ProviderSignIn? {
         guard let text = request.cookie(cookieName(request)) else { return nil }
         return try credentials.open(text, for: use).flatMap { ProviderSignIn($0) }

@@ -1,7 +1,7 @@
 import TidemarkAdministration
 import TidemarkModel
 
-/// The part of a person's page that says which developers may see their records, and lets the person say so.
+/// The part of a person's page that shows and changes their consent for developers to see their records.
 struct PersonConsent {
     private let person: Person
 
@@ -9,7 +9,7 @@ struct PersonConsent {
 
     private static let here = Address(under: Address.peopleRoot)
 
-    /// - Parameter alert: What was wrong.
+    /// - Parameter alert: The message on a refused form.
     func section(_ alert: HTML) async throws(AdministrationError) -> HTML {
         let (given, used) = (try await person.own.consents(), try await person.own.containers())
         let (containers, tried) = (used.production, used.development)

@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkOpenID
 
-/// The part of a person's page that says which identities of an identity provider sign in to the account.
+/// The part of a person's page with the identities of an identity provider that sign in to the account.
 struct PersonIdentities {
     private let person: Person
     private let provider: PeopleProvider
@@ -12,7 +12,7 @@ struct PersonIdentities {
 
     private static let here = Address(under: Address.peopleRoot)
 
-    /// - Parameter alert: What was wrong.
+    /// - Parameter alert: The message on a refused form.
     func section(_ alert: HTML) async throws(AdministrationError) -> HTML {
         let rows = try await person.own.identities().map { identity in
             let name = identity.key.issuer == provider.client.provider.issuer ? provider.name : identity.key.issuer

@@ -5,9 +5,9 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// A person's own account: who they are, where they are signed in, and what they can do about that.
+/// The page of a person's own account: name, address, ways to sign in, and sessions, with the actions on them.
 struct PersonPage {
-    /// A part of the page that something may be wrong with.
+    /// A part of the page that may show a message.
     enum Part { case profile, password, identity, sessions, shares, export, consent }
 
     /// The part that has the form of an action.
@@ -52,7 +52,7 @@ struct PersonPage {
         let secondFactor = try await secondFactor()
         let note = person.request.query["done"].flatMap { Self.notes[$0] }
         func alert(_ part: Part) -> HTML { error?.part == part ? Layout.notice(.error, error?.text ?? "") : .none }
-        // Other forms that were not taken have no name and no address.
+        // Other refused forms have no name and no address.
         let isTyped = error != nil && person.isRefused("profile")
         let email = isTyped ? person.request.form["email"] ?? "" : account.email
         let name = isTyped ? person.request.form["name"] ?? "" : account.name?.title ?? ""
@@ -156,7 +156,7 @@ struct PersonPage {
     }
 
     private func rename(_ session: Session) -> HTML {
-        // A name that was not taken is shown again.
+        // A refused name is shown again.
         let isRefused = person.isRefused("rename") && person.value("id") == session.id
         return """
             <details\(HTML.when(isRefused, " open"))><summary>Rename</summary>\(person.form(
@@ -217,7 +217,7 @@ struct PersonPage {
             try await person.own.consent(to: person.value("container") ?? "", days: person.value("days").flatMap { Int($0) } ?? 0)
             return .redirect(to: Self.here.with("done", "consent"))
         case "end-consent":
-            // It takes something away from others, and asks for no password.
+            // The end of a consent asks for no password, because it only takes access away from others.
             try await person.own.endConsent(to: person.value("container") ?? "")
             return .redirect(to: Self.here.with("done", "no-consent"))
         case "end":
@@ -259,9 +259,9 @@ extension PersonPage {
             """)
     }
 
-    /// Sends a letter to an address that is to be the account's.
+    /// Sends the letter that proves a new address of the account.
     ///
-    /// - Returns: Why not; `nil` where it was sent.
+    /// - Returns: The reason why it was not sent; `nil` if it was.
     private func askForProof(of email: String, _ mail: PeopleMail) async throws -> String? {
         do {
             try EmbeddedCloud.check(email: email, container: "default")
@@ -290,7 +290,7 @@ struct PersonDeletionPage {
 
     init(_ person: Person, _ pages: PeoplePages) { (self.person, self.pages) = (person, pages) }
 
-    /// - Parameter refusal: Why nothing was deleted, where that is known before the password is looked at.
+    /// - Parameter refusal: The reason why nothing was deleted, if it is known before the password is checked.
     func reply(error refusal: String? = nil) async throws -> ConsoleReply {
         var error = refusal
         if person.request.isPost, error == nil {
@@ -334,7 +334,7 @@ struct PersonFactorPage {
         case "begin":
             let question =
                 "These pages will need a code of your phone besides the password, and so will each device at its next sign-in."
-            // Another factor in place of the present one is asked for like its removal.
+            // Replacing the second factor needs the same confirmation as removing it.
             let has = try await credentials.hasSecondFactor(account.id)
             if let page = try await confirmation("begin", question, "Go on", isAlwaysAsked: has) { return page }
             let made = credentials.newSecondFactor(of: account.id)

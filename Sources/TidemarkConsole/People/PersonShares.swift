@@ -2,7 +2,7 @@ import TidemarkAdministration
 import TidemarkCloud
 import TidemarkModel
 
-/// The part of a person's page that lists what is shared, and lets the person leave shares of others.
+/// The part of a person's page that lists shares, and lets the person leave shares of others.
 struct PersonShares {
     private let person: Person
 
@@ -10,7 +10,7 @@ struct PersonShares {
 
     private static let here = Address(under: Address.peopleRoot)
 
-    /// - Parameter alert: What was wrong.
+    /// - Parameter alert: The message on a refused form.
     func section(_ alert: HTML) async throws(AdministrationError) -> HTML {
         let found = try await person.own.shares()
         let unread: HTML = HTML.when(
@@ -38,7 +38,7 @@ struct PersonShares {
             """)
     }
 
-    /// Leaves a share of another, once that was asked.
+    /// Asks, and then leaves a share of another person.
     func leave() async throws -> ConsoleReply {
         let key = person.value("share")
         let found = try await person.own.shares()

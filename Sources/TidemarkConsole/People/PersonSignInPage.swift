@@ -9,10 +9,10 @@ enum PersonSignInPage {
     ]
 
     /// - Parameters:
-    ///   - email: What was typed.
-    ///   - to: Where it leads afterwards; by default as the request says.
-    ///   - share: What is shared by the link that it leads to, as a sentence.
-    ///   - unsent: A form that is shown afterwards; by default what the request has carried.
+    ///   - email: The typed address.
+    ///   - to: The page that follows; by default the request's.
+    ///   - share: The sentence on the share of the link to which the page leads.
+    ///   - unsent: A form that is shown after the sign-in; by default the one that the request has carried.
     static func form(
         _ request: ConsoleRequest, _ pages: PeoplePages, email: String = "", to: String? = nil, share: String? = nil,
         unsent: UnsentForm? = nil,
@@ -52,14 +52,15 @@ enum PersonSignInPage {
 
     /// The answer to a form that was sent after the session had ended.
     static func form(after request: ConsoleRequest, _ pages: PeoplePages) -> ConsoleReply {
-        // The forms of the other pages have nothing that may be shown again.
+        // The forms of the other pages have no values that may be shown again.
         let unsent = request.page.isEmpty ? UnsentForm(postedBy: request) : nil
         return form(
             request, pages, to: request.page == "delete" ? "delete" : "", unsent: unsent,
             error: UnsentForm.message(isKept: unsent != nil), status: 403)
     }
 
-    /// The page that a text remembers, made anew: it leads to people's own pages or to the page of a link.
+    /// The address that a text stands for. It is built anew from the text, so that it always leads to people's own pages or to
+    /// the page of a link.
     static func destination(_ text: String) -> Address {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         if parts == ["delete"] { return Address(["delete"], under: Address.peopleRoot) }
@@ -69,7 +70,7 @@ enum PersonSignInPage {
         return link(text)?.address ?? Address(under: Address.peopleRoot)
     }
 
-    /// The link that a text remembers; `nil` where it remembers another page.
+    /// The link whose page a text stands for; `nil` if it stands for another page.
     static func link(_ text: String) -> PeoplePages.Link? {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
         guard parts.count == 4, parts[0] == "share", let environment = StoreEnvironment(rawValue: parts[2]),
@@ -78,7 +79,7 @@ enum PersonSignInPage {
         return PeoplePages.Link(container: parts[1], environment: environment, token: parts[3])
     }
 
-    /// What the page of a link is remembered by while somebody signs in.
+    /// The text that stands for the page of a link during a sign-in.
     static func destination(_ link: PeoplePages.Link) -> String {
         "share/\(link.container)/\(link.environment.rawValue)/\(link.token)"
     }

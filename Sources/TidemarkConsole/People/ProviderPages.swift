@@ -6,10 +6,11 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkOpenID
 
-/// The pages between this server and an identity provider: the one that sends the browser there, and the one that it comes back to.
+/// The pages between this server and an identity provider: the page that sends the browser there, and the page to which it comes
+/// back.
 struct ProviderPages {
     private let request: ConsoleRequest
-    /// Who is signed in to their own pages in this browser.
+    /// The person who is signed in to their own pages in this browser.
     private let person: Person?
     private let pages: PeoplePages
     private let provider: PeopleProvider
@@ -67,7 +68,8 @@ struct ProviderPages {
             signIn.secret, redirectURI: provider.redirectURI, asksAgain: asksAgain)
     }
 
-    /// The page that leads to the provider from a form. A form itself may lead nowhere else: browsers hold its redirects to the policy, too.
+    /// The page that leads from a form to the provider. The form's answer can't redirect to the provider itself, because browsers
+    /// apply the pages' policy to redirects of forms, too.
     static func bridge(_ person: Person, _ pages: PeoplePages, _ provider: PeopleProvider) async throws -> ConsoleReply {
         let here = ProviderPages(person.request, person, pages, provider)
         guard let signIn = ProviderSignIn(.connect(session: person.session.id), at: pages.credentials.time) else {
@@ -86,7 +88,7 @@ struct ProviderPages {
         return reply
     }
 
-    /// Lets the window that has opened this one get its session.
+    /// Keeps the connection to the window that has opened this one, which needs the session.
     private static func keepOpener(_ reply: inout ConsoleReply) {
         reply.headers.append(("Cross-Origin-Opener-Policy", "unsafe-none"))
     }
@@ -95,7 +97,8 @@ struct ProviderPages {
 
     private func callback() async throws -> ConsoleReply {
         try await credentials.refresh()
-        // The answer to a sign-in that has begun in this browser, and no other: nobody is signed in to the account of another by a link.
+        // Only the answer to a sign-in that began in this browser counts. Otherwise a link could sign a person in to another's
+        // account.
         guard let signIn = try ProviderSignIn.ofBrowser(request, credentials),
             CredentialStore.areEqual(request.query["state"] ?? "", signIn.secret.state)
         else {
@@ -104,7 +107,7 @@ struct ProviderPages {
                 "It has taken more than ten minutes, was begun in another browser, or another one was begun meanwhile. Begin again."
             )
         }
-        // There is no account yet: this one is among the attempts from its address.
+        // The account is not known yet, so the attempt counts for the client's address.
         _ = try await pages.attempt("identity \(signIn.secret.state.prefix(16))", request.address)
         var reply: ConsoleReply
         do {
@@ -172,7 +175,7 @@ struct ProviderPages {
         }
     }
 
-    /// The person of this browser, if it is the session still in which the sign-in has begun.
+    /// The person of this browser, if their session is still the one in which the sign-in began.
     private func ofSession(_ session: String) -> Person? { person?.session.id == session ? person : nil }
 
     private var ended: ConsoleReply {
@@ -183,11 +186,11 @@ struct ProviderPages {
 
     private enum Found {
         case account(StoredAccount)
-        /// Why there is none.
+        /// The page that says why there is no account.
         case page(ConsoleReply)
     }
 
-    /// The account of an identity; a new one where the server makes them.
+    /// The account of an identity; a new account if the server makes accounts for new identities.
     private func account(of identity: OpenIDClient.Identity, _ key: IdentityKey) async throws -> Found {
         if let known = try await known(key) { return known }
         guard provider.client.provider.signsUp else {
@@ -209,7 +212,7 @@ struct ProviderPages {
         let made = try await PersonalAccount.signUp(
             key, label: identity.label, email: email, name: identity.name, pages.cloud, credentials, from: request.address)
         if let made { return .account(made) }
-        // The same person, in another window.
+        // The same person may have made the account just now, in another window.
         if let known = try await known(key) { return known }
         try await auditRefusal("the address has an account")
         return .page(
@@ -252,7 +255,7 @@ struct ProviderPages {
     private static let codeUse = "provider-code"
     private static let codePatience: Int64 = 5 * 60_000_000
 
-    /// That a provider has vouched for an identity, for the form that asks for the code of the second factor.
+    /// A signed text that a provider has vouched for an identity, for the form that asks for the code of the second factor.
     private func proof(_ key: IdentityKey, _ to: String) -> String {
         credentials.signedText(
             Data([key.issuer, key.subject, to].joined(separator: "\0").utf8), for: Self.codeUse,
@@ -272,7 +275,7 @@ struct ProviderPages {
             return page("Your account can't be used", status: 403, "Ask who runs this server.")
         }
         let code = request.form["code"] ?? ""
-        // Codes are guessed as passwords are.
+        // Codes can be guessed like passwords, so each one counts as an attempt.
         _ = try await pages.attempt(account.email, request.address)
         return try await signIn(key, account, code: code.isEmpty ? " " : code, to: parts[2])
     }
@@ -291,9 +294,10 @@ struct ProviderPages {
             """)
     }
 
-    // What has gone wrong
+    // Errors
 
-    /// The page of an error that the provider has sent the browser back with. What it says besides is not shown: anybody can write it.
+    /// The page of an error with which the provider has sent the browser back. The error's description is not shown, because
+    /// anybody can write it into an address.
     private func refusal(_ error: String) -> ConsoleReply {
         switch error {
         case "access_denied", "consent_required", "interaction_required", "login_required", "account_selection_required":

@@ -5,11 +5,11 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// The page of a link into a share: who shares what, in which role, and how to accept it.
+/// The page of a link into a share: the owner, the title, the recipient's role, and the ways to accept it.
 struct SharePage {
     private let link: PeoplePages.Link
     private let request: ConsoleRequest
-    /// Who is signed in to their own pages in this browser.
+    /// The person who is signed in to their own pages in this browser.
     private let person: Person?
     private let pages: PeoplePages
 
@@ -17,10 +17,10 @@ struct SharePage {
         (self.link, self.request, self.person, self.pages) = (link, request, person, pages)
     }
 
-    /// Bytes of a token, in its text.
+    /// The number of bytes of a token's text.
     private static let tokenSize = 22...64
 
-    /// - Parameter expired: What is wrong with a form of an earlier session.
+    /// - Parameter expired: The message for a form of an earlier session; `nil` for other requests.
     func reply(expired: String? = nil) async throws -> ConsoleReply {
         guard let preview = try await preview() else { return nowhere }
         if request.isPost {
@@ -34,7 +34,7 @@ struct SharePage {
                 try await person.own.acceptLink(link.token, in: link.container, link.environment)
             } catch {
                 guard error.code == .notFound else { throw error }
-                // It is for somebody else, which the page says.
+                // The link is for somebody else, and the page says so.
                 return try await show(preview, person, status: 403)
             }
             return .redirect(to: link.address.with("done", "1"))
@@ -42,7 +42,7 @@ struct SharePage {
         return try await show(preview, person)
     }
 
-    /// What the link says; `nil` where it leads nowhere, whatever the reason.
+    /// The preview of the share; `nil` if the link leads nowhere, whatever the reason.
     private func preview() async throws -> LinkPreview? {
         try await pages.credentials.refresh()
         guard Self.tokenSize.contains(link.token.utf8.count), try pages.credentials.hasContainer(link.container) else {
@@ -59,7 +59,8 @@ struct SharePage {
         }
     }
 
-    /// An unknown link, a revoked one and one of a share that has ended look alike.
+    /// The page of a link that leads nowhere. It is the same for an unknown link, a revoked link and a link of a share that has
+    /// ended.
     private var nowhere: ConsoleReply {
         PeopleLayout.page(
             person, title: "This link leads nowhere", status: 404,
@@ -91,7 +92,7 @@ struct SharePage {
             """)
     }
 
-    /// What the person in this browser can do, or has done.
+    /// The part with the person's ways to accept the share, or with the note that they have.
     private func acceptance(_ person: Person?) async throws -> HTML {
         guard let person else {
             let address = Address(["sign-in"], under: Address.peopleRoot, query: [("to", PersonSignInPage.destination(link))])
@@ -133,7 +134,7 @@ struct SharePage {
         }
     }
 
-    /// What is shared; `nil` where it has no title.
+    /// The title of the share; `nil` if it has none.
     private static func title(of preview: LinkPreview) -> String? {
         preview.title.flatMap { $0.isEmpty ? nil : $0.count > 200 ? "\($0.prefix(200))…" : $0 }
     }
@@ -142,7 +143,7 @@ struct SharePage {
 
     private static func sharing(_ title: String?) -> String { "shares \(title.map { "“\($0)”" } ?? "records") with you." }
 
-    /// Who shares what; `nil` where the link leads nowhere.
+    /// The sentence that says who shares what; `nil` if the link leads nowhere.
     func sentence() async throws -> String? {
         try await preview().map { "\(Self.owner(of: $0)) \(Self.sharing(Self.title(of: $0)))" }
     }
@@ -163,7 +164,7 @@ struct SharePage {
             : preview.role == .publicUser ? "everybody who has the link" : "everybody who was invited"
     }
 
-    /// The address by which an app opens the link. Its scheme is the tool's own, and all else is encoded.
+    /// The address with which an app opens the link. Its scheme is the tool's own, and all other parts are encoded.
     private static func appAddress(_ link: PeoplePages.Link, _ baseURL: String) -> String {
         "tidemark://share/\(Address.encoded(link.token))?server=\(Address.encoded(baseURL))&container=\(Address.encoded(link.container))"
             + "&environment=\(link.environment.rawValue)"

@@ -1,14 +1,15 @@
 import TidemarkAdministration
 import TidemarkModel
 
-/// Has archives of persons' data made and downloaded some at once: each takes as much room, until it is downloaded, as the person's data.
+/// Limits the number of archives of people's data that are made or downloaded at once. Until it is downloaded, an archive takes
+/// as much disk space as the person's data.
 final class ArchiveTurns: Sendable {
     private static let most = 2
 
     /// The accounts whose archives are being made or downloaded.
     private let accounts = LockedValue<Set<String>>([])
 
-    /// An archive's turn, which ends with it.
+    /// An archive's turn, which ends when the object is freed.
     private final class Turn: Sendable {
         private let turns: ArchiveTurns
         private let account: String
@@ -18,9 +19,10 @@ final class ArchiveTurns: Sendable {
         deinit { turns.accounts.withLock { [account] in _ = $0.remove(account) } }
     }
 
-    /// Makes an archive when it is its turn, and answers with it.
+    /// Makes an archive if there is room for its turn, and answers with it.
     ///
-    /// - Throws: ``AdministrationError`` `busy` while others are being made, or one of the same account; what the body throws.
+    /// - Throws: ``AdministrationError`` `busy` while other archives, or one of the same account, are made or downloaded; and the
+    ///   errors of the body.
     func reply(
         with account: String, _ make: () async throws(AdministrationError) -> ArchiveFile
     ) async throws(AdministrationError) -> ConsoleReply {

@@ -12,16 +12,16 @@ import TidemarkModel
 /// let reply = await console.reply(to: request)
 /// ```
 package struct Console: Sendable {
-    /// Who tries to sign in, once the attempt was counted.
+    /// A counted attempt to sign in.
     package struct Attempt: Sendable {
         package let account: StoredAccount?
-        /// Whether somebody signed in to the account from there before.
+        /// Whether there was a sign-in to the account from the same address before.
         package let isKnown: Bool
 
         package init(account: StoredAccount?, isKnown: Bool) { (self.account, self.isKnown) = (account, isKnown) }
     }
 
-    /// Why nobody may try to sign in for the moment.
+    /// The refusal of an attempt because there were too many.
     package struct Delay: Error {
         let seconds: Int
 
@@ -32,15 +32,16 @@ package struct Console: Sendable {
 
     let cloud: EmbeddedCloud
     let credentials: CredentialStore
-    /// What the server tells of its requests; `nil` where there is none.
+    /// The figures of the server's requests; `nil` if there are none.
     let figures: (any ServerFigures)?
-    /// Hears of each record that was changed.
+    /// Called after each change of a record.
     let changed: (@Sendable (RecordChange) -> Void)?
-    /// Counts an attempt to sign in, by the address that was typed and where it comes from; throws ``Delay`` for too many.
+    /// Counts an attempt to sign in, by the typed e-mail address and the client's address. Throws ``Delay`` for too many
+    /// attempts.
     let attempt: @Sendable (_ email: String, _ address: String) async throws -> Attempt
     let archives = ArchiveTurns()
     private let readings = ReadingMemory()
-    /// Tells the server's log of a fault.
+    /// Writes a fault into the server's log.
     let report: @Sendable (String) -> Void
 
     package init(
@@ -59,7 +60,7 @@ package struct Console: Sendable {
         + Section.allCases.map(\.rawValue).filter { !$0.isEmpty }
         + ["record", "account", "asset", "schema.json", "me"]
 
-    /// Those that have nothing of the cloud, and are for everybody.
+    /// The pages that everybody may read, because they have nothing of the cloud.
     static let open: Set = ["style.css", "icon.svg", LiveModule.name]
 
     /// Answers a request. Nothing is thrown: an error is a page.
@@ -83,7 +84,7 @@ package struct Console: Sendable {
         return reply
     }
 
-    /// Reports an error of which pages say less.
+    /// Writes an error into the log of which pages show less.
     private func report(internal error: AdministrationError) {
         if error.isForLog { report("\(error)") }
     }
@@ -104,14 +105,14 @@ package struct Console: Sendable {
         }
         let isSignOut = request.isPost && request.page == "sign-out" && request.isOfOwnPage
         guard let (session, account) = try await session(request) else {
-            // Nothing was typed, and nothing is left to end.
+            // The session has ended already.
             if isSignOut { return .redirect(to: Address(["sign-in"])) }
             guard !request.isPost else {
                 return SignInPage.form(after: request)
             }
             return .redirect(to: Address(["sign-in"]).with("to", request.page.isEmpty ? nil : SignInPage.destination(request)))
         }
-        // Also with the form of an earlier session.
+        // A form of an earlier session ends the session, too.
         if isSignOut { return try await signOut(session, request) }
         if request.isPost {
             guard CredentialStore.isToken(request.form["token"] ?? "", of: session) else {
@@ -134,9 +135,9 @@ package struct Console: Sendable {
         Administration(cloud, credentials, by: .console(session.operator, address: request.address), changed: changed)
     }
 
-    /// The page of a form that was refused: it says why, and has what was typed.
+    /// The page of a refused form, with the reason and the typed values.
     ///
-    /// - Returns: `nil` for what was no form, and where the page can't be shown either.
+    /// - Returns: `nil` if the request was no form, or its page can't be shown either.
     private func refusal(of error: AdministrationError, _ context: Context) async throws -> ConsoleReply? {
         guard context.request.isPost, error.code != .failed else { return nil }
         do {
@@ -169,11 +170,11 @@ package struct Console: Sendable {
 
     // Sessions
 
-    /// Whether a request's cookies have the cookie of a session that is good.
+    /// Whether a request's cookies include the cookie of a valid session.
     ///
-    /// - Throws: ``CredentialError`` `storage`, `busy`; `CloudError` where the accounts can't be asked.
+    /// - Throws: ``CredentialError`` `storage`, `busy`; `CloudError` if the accounts can't be read.
     package func hasSession(cookies: String) async throws -> Bool {
-        // By TLS the cookie has another name, which only the page has to know.
+        // The cookie has another name over TLS, so both names are tried.
         for baseURL in ["https://localhost", "http://localhost"] {
             if try await session(ConsoleRequest(page: "", cookies: cookies, isBackground: true, baseURL: baseURL)) != nil {
                 return true
@@ -182,7 +183,7 @@ package struct Console: Sendable {
         return false
     }
 
-    /// The session of a request, with its account; `nil` where there is none, or its account can't be used.
+    /// The session of a request, with its account; `nil` if there is none, or its account can't be used.
     private func session(_ request: ConsoleRequest) async throws -> (ConsoleSession, StoredAccount)? {
         guard let cookie = request.cookie(ConsoleHeaders.cookieName(request)),
             let session = try await credentials.consoleSession(cookie, isUse: !request.isBackground),
@@ -194,7 +195,7 @@ package struct Console: Sendable {
     private func signIn(_ request: ConsoleRequest) async throws -> ConsoleReply {
         let email = (request.form["email"] ?? "").trimmingCharacters(in: .whitespacesAndNewlines)
         let attempt = try await attempt(email, request.address)
-        // An account that can't be used has no password, as far as anybody learns.
+        // For an account that can't be used, the answer is the same as for a wrong password.
         let account = attempt.account.flatMap { $0.status == .available ? $0.id : nil }
         let signedIn = try await credentials.signInToConsole(
             request.form["password"] ?? "", account: account, code: request.form["code"] ?? "", device: request.userAgent,
@@ -211,10 +212,10 @@ package struct Console: Sendable {
         return reply
     }
 
-    /// The page of a form that was sent after the session before had ended, with what was typed.
+    /// The page of a form that was sent after the earlier session had ended, with the typed values.
     ///
-    /// - Parameter cookie: Of the new session.
-    /// - Returns: `nil` where no form was carried, and where its page can't be shown.
+    /// - Parameter cookie: The cookie of the new session.
+    /// - Returns: `nil` if no form was carried, or its page can't be shown.
     private func unsentPage(_ request: ConsoleRequest, _ to: String, _ cookie: String) async throws -> ConsoleReply? {
         let page = String(to.prefix { $0 != "?" })
         guard let unsent = UnsentForm(carriedBy: request), Self.pages.contains(page), !Self.open.contains(page),
@@ -242,17 +243,18 @@ package struct Console: Sendable {
         return reply
     }
 
-    // What can't be undone
+    // Confirmation
 
-    /// Whether what can't be undone may be done now: the person has seen what it is, and has entered the password not long ago.
+    /// Checks that an action that can't be undone is confirmed: the user has seen the question, and has entered the password
+    /// recently.
     ///
     /// - Parameters:
-    ///   - title: The page's heading, which says what is to be done; by default as the button does.
-    ///   - details: More about it, below the question.
+    ///   - title: The page's heading, which names the action; by default the button's text as a question.
+    ///   - details: More about the action, below the question.
     ///   - mark: The text of a box that has to be marked as well; `nil` for none.
-    ///   - isHarmless: Whether nothing is taken away.
-    ///   - isAlwaysAsked: Whether the password is entered each time, however short ago it was.
-    /// - Returns: The page that asks; `nil` where it may be done.
+    ///   - isHarmless: Whether the action removes nothing.
+    ///   - isAlwaysAsked: Whether the password is asked for even if it was entered recently.
+    /// - Returns: The page that asks; `nil` if the action is confirmed.
     func confirmation(
         _ context: Context, _ question: String, title: String? = nil, details: HTML = .none, mark: String? = nil,
         _ button: String, isHarmless: Bool = false, isAlwaysAsked: Bool = false

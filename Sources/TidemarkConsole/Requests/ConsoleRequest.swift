@@ -1,34 +1,34 @@
 package import Foundation
 
-/// A request for a page of the console, taken apart.
+/// A parsed request for a page of the console.
 package struct ConsoleRequest: Sendable {
-    /// Whether it may change something.
+    /// Whether the method is POST, so that the request may change something.
     package var isPost: Bool
-    /// The page: what follows `/console/` in the path; empty for the first page.
+    /// The page: the part of the path after `/console/`; empty for the first page.
     package var page: String
     package var query: [String: String]
     /// The fields of a form that was posted.
     package var form: [String: String]
-    /// The contents of files of a form, by the names of their fields. What they are called where they come from is of no use here.
+    /// The contents of a form's files, by the names of their fields. The names of the files are not needed.
     package var files: [String: Data]
     /// The header `Cookie`.
     package var cookies: String
     /// The headers `Origin`, `Sec-Fetch-Site` and `Sec-Fetch-Mode`.
     package var origin, fetchSite, fetchMode: String?
-    /// Whether a page has made it by itself, and nobody: see ``LiveModule``.
+    /// Whether a page has made the request by itself (``LiveModule``), and not a person.
     package var isBackground: Bool
-    /// The browser, as it says itself.
+    /// The header `User-Agent`.
     package var userAgent: String
-    /// Where it comes from, as limits know it.
+    /// The client's address, as limits count it.
     package var address: String
-    /// `https://host:port`, as the browser has reached the server.
+    /// The server's address as the browser has reached it: `https://host:port`.
     package var baseURL: String
 
-    /// The most bytes of a form of the console: a record has at most a megabyte, and a form what it had before as well, both encoded; and files
-    /// of assets.
+    /// The most bytes of a form of the console. A record has at most a megabyte. A form has its earlier values, too, both
+    /// encoded, and the files of assets.
     package static let formSize: Int64 = 16_000_000
 
-    /// The header by which requests say that a page has made them by itself.
+    /// The header of requests that a page makes by itself.
     package static let backgroundHeader = LiveModule.header
 
     package init(
@@ -44,27 +44,28 @@ package struct ConsoleRequest: Sendable {
         (self.userAgent, self.address, self.baseURL) = (userAgent, address, baseURL)
     }
 
-    /// The browser as a line, for the audit log.
+    /// The header `User-Agent` as one line, for the audit log.
     var userAgentLine: String {
         String(userAgent.unicodeScalars.prefix(200).map { $0.properties.generalCategory == .control ? " " : Character($0) })
     }
 
-    /// Whether the browser reached the server by TLS.
+    /// Whether the browser has reached the server over TLS.
     var isSecure: Bool { baseURL.lowercased().hasPrefix("https:") }
 
-    /// Whether a page of this server has made it, or a person by an address, as browsers tell: by `Origin` and by `Sec-Fetch-Site`. A client
-    /// that sends neither is no browser, and no page of others can use it.
+    /// Whether a page of this server has made the request, or a person by an address. Browsers tell by `Origin` and
+    /// `Sec-Fetch-Site`. A client that sends neither is no browser, and so no page of another site can use it.
     var isOwn: Bool {
         if let origin, origin.lowercased() != Self.origin(of: baseURL) { return false }
         switch fetchSite {
         case nil, "same-origin": return true
         case "none": return !isPost
-        // A link of another page may lead here, and shows its reader a page: others may not read it.
+        // A person may follow a link from another site to a page here, which that site can't read.
         default: return !isPost && fetchMode == "navigate"
         }
     }
 
-    /// Whether the browser says that a page of this server has made it. ``isOwn`` is true as well for a client that says nothing.
+    /// Whether the browser says that a page of this server has made the request. ``isOwn`` is also true for a client that says
+    /// nothing.
     var isOfOwnPage: Bool { isOwn && (origin != nil || fetchSite == "same-origin") }
 
     /// Scheme, host and port of an address, as browsers write an origin.
@@ -90,12 +91,12 @@ package struct ConsoleRequest: Sendable {
 package struct ConsoleReply: Sendable {
     package enum Body: Sendable {
         case text(String)
-        /// So many bytes, which are read in pieces, by their offset and the most that are wanted.
+        /// A number of bytes, which are read in pieces by an offset and a most number of bytes.
         case pieces(Int64, @Sendable (Int64, Int) async throws -> Data)
     }
 
     package var status: Int
-    /// In the order in which they are sent; no name but `Set-Cookie` comes twice.
+    /// The headers, in the order in which they are sent. Only the name `Set-Cookie` may come twice.
     package var headers: [(name: String, value: String)] = []
     /// The header `Content-Type`.
     package var type = "text/html; charset=utf-8"
@@ -112,9 +113,9 @@ package struct ConsoleReply: Sendable {
         return reply
     }
 
-    /// Sends the browser to an address of another server, or of this one outside of the pages, by a GET.
+    /// Sends the browser to an address of another server, or to one of this server outside the pages, by a GET.
     ///
-    /// - Parameter address: Of ASCII, with nothing in it that ends a header.
+    /// - Parameter address: An address in ASCII, without characters that end a header.
     static func redirect(toOther address: String) -> ConsoleReply {
         var reply = ConsoleReply(303, type: "text/plain; charset=utf-8", .text(""))
         reply.headers.append(("Location", address))

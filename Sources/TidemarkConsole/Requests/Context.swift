@@ -3,18 +3,18 @@ import TidemarkCloudEngine
 import TidemarkIdentity
 import TidemarkModel
 
-/// A request of somebody who is signed in, and what of the cloud it is about.
+/// A request of a signed-in user of the console, an operator or a developer, with its container and environment.
 struct Context: Sendable {
     private(set) var request: ConsoleRequest
-    /// The form of the page that was refused, where the page is shown again for that.
+    /// The refused form of the page, if the page is shown again because of it.
     private(set) var refusal: RefusedForm?
     let session: ConsoleSession
-    /// The operator's own account.
+    /// The user's own account.
     let account: StoredAccount
     let administration: Administration
-    /// Those that the operator may use.
+    /// The containers that the user may see.
     let containers: [String]
-    /// The one that is looked at; `nil` where there is none.
+    /// The chosen container; `nil` if there is none.
     let container: String?
     let environment: StoreEnvironment
 
@@ -25,7 +25,7 @@ struct Context: Sendable {
         containers = try await administration.containers()
         let values = request.isPost ? request.form : request.query
         if let named = values["c"], !named.isEmpty {
-            // As one that is not there, where it is not the operator's.
+            // A container that the user may not see gets the same answer as one that does not exist.
             guard containers.contains(named) else {
                 throw AdministrationError(.notFound, "no container '\(named.prefix(100))' is served, or it is not yours")
             }
@@ -36,13 +36,13 @@ struct Context: Sendable {
         environment = values["e"].flatMap(StoreEnvironment.init(rawValue:)) ?? .development
     }
 
-    /// A value of the form or of the address; `nil` where it is empty.
+    /// A value of the form or of the query; `nil` if it is empty.
     func value(_ name: String) -> String? {
         let value = (request.isPost ? request.form : request.query)[name]
         return value?.isEmpty == false ? value : nil
     }
 
-    /// The container, for a page that is of one.
+    /// The chosen container, for a page that needs one.
     func demandContainer() throws(AdministrationError) -> String {
         guard let container else {
             throw AdministrationError(
@@ -51,21 +51,21 @@ struct Context: Sendable {
         return container
     }
 
-    /// The address of a page about the same container and environment.
+    /// The address of a page for the same container and environment.
     func address(_ page: String, query: [(name: String, value: String?)] = []) -> Address {
         Address(page.isEmpty ? [] : [page], query: [("c", container), ("e", environment.rawValue)] + query)
     }
 
     // Forms
 
-    /// The fields of forms that say which page of its kind it is.
+    /// The fields of forms that name the object of the page.
     private static let naming = [
         "account": ["id"], "record": ["db", "account", "zone", "owner", "name"], "zones": ["db", "account", "zone", "owner"],
     ]
-    /// The fields of forms that say what is to be done.
+    /// The fields of forms that name the action.
     private static let doing: Set = ["token", "c", "e", "action", "field", "index", "password", "confirmed", "marked"]
 
-    /// The query of the page that the posted form is on. It names pages of the console alone, whatever the form has.
+    /// The query of the posted form's page. Whatever the form has, it names pages of the console only.
     private var formPage: [(name: String, value: String?)] { Self.formPage(of: request) }
 
     private static func formPage(of request: ConsoleRequest) -> [(name: String, value: String?)] {
@@ -78,12 +78,12 @@ struct Context: Sendable {
         }
     }
 
-    /// The address of the page that a form is on, for whoever has to sign in first. It has nothing that was typed.
+    /// The address of a form's page, for a person who has to sign in first. It has none of the typed values.
     static func formAddress(of request: ConsoleRequest) -> Address {
         var query: [(name: String, value: String?)] = [("c", request.form["c"]), ("e", request.form["e"])]
         query += formPage(of: request)
         if request.page == "record", request.form["action"] == nil {
-            // The form of a record has a tag where the record is there already; otherwise its name was typed.
+            // The form of an existing record has a tag. In the form of a new record, the name was typed.
             if request.form["tag"]?.isEmpty ?? true {
                 query.removeAll { $0.name == "name" }
                 query.append((name: "new", value: "1"))
@@ -97,10 +97,10 @@ struct Context: Sendable {
         return address
     }
 
-    /// The address of the page that the posted form is on.
+    /// The address of the posted form's page.
     var formAddress: Address { address(request.page, query: formPage) }
 
-    /// The request for the page of a form that was refused: the page says why, and has what was typed.
+    /// The context for the page of a refused form, which shows the reason and the typed values.
     func refused(_ error: AdministrationError) -> Context {
         var context = self
         context.refusal = RefusedForm(error, request.form)
@@ -111,17 +111,17 @@ struct Context: Sendable {
         return context
     }
 
-    /// A form of the page, as somebody has left it.
+    /// A form of the page, with the typed values if it was refused.
     ///
     /// - Parameters:
-    ///   - action: What its field `action` has.
-    ///   - values: Values of other fields, where the page has more than one form with that action.
+    ///   - action: The value of its field `action`.
+    ///   - values: The values of other fields that identify the form, if the page has several forms with that action.
     func form(_ action: String, _ values: [String: String] = [:]) -> PageForm {
         let isRefused = refusal?.form["action"] == action && values.allSatisfy { refusal?.form[$0.key] == $0.value }
         return PageForm(refusal: isRefused ? refusal : nil)
     }
 
-    /// What every form of a page carries.
+    /// The hidden fields of every form of a page.
     var hiddenFields: HTML {
         """
         <input type="hidden" name="token" value="\(session.formToken)">
@@ -148,6 +148,6 @@ enum Section: String, CaseIterable, Sendable {
         }
     }
 
-    /// Whether it is for operators alone.
+    /// Whether the section is for operators only.
     var needsOperator: Bool { self == .accounts }
 }

@@ -1,6 +1,6 @@
 import TidemarkAdministration
 
-/// A form that was refused: why, and what was typed.
+/// A refused form: the reason, and the typed values.
 struct RefusedForm: Sendable {
     let error: AdministrationError
     let form: [String: String]
@@ -10,17 +10,17 @@ struct RefusedForm: Sendable {
         self.form = Self.shown(form)
     }
 
-    /// What of a form may be shown again: not what proves who somebody is. Ends of lines are as pages have them.
+    /// The values of a form that may be shown again: all but passwords and codes. Ends of lines are line feeds.
     static func shown(_ form: [String: String]) -> [String: String] {
         form.filter { !secrets.contains($0.key) }.mapValues(FieldView.normalized)
     }
 
     private static let secrets: Set = ["token", "password", "new", "again", "code", "factor", "confirmed", "marked"]
 
-    /// What marks the message.
+    /// The attribute that marks the message.
     static let mark = " id=\"refused\""
 
-    /// The message, for who can't see where it stands as well.
+    /// The message. Screen readers announce it, wherever it stands.
     var alert: HTML {
         """
         <div class="notice error"\(HTML(stringLiteral: Self.mark)) role="alert"><p>\(Layout.message(of: error))</p></div>
@@ -28,31 +28,31 @@ struct RefusedForm: Sendable {
     }
 }
 
-/// A form of a page: with what was typed and what was wrong, where it was refused.
+/// A form of a page. If it was refused, it has the typed values and the reason.
 struct PageForm: Sendable {
     let refusal: RefusedForm?
 
-    /// What was wrong; it stands before the fields.
+    /// The message of the refusal, which stands before the fields.
     var alert: HTML { refusal?.alert ?? .none }
 
-    /// Attributes of a part that is folded, which is open for what was typed in it.
+    /// The attribute of a folded part, which opens it if the form was refused.
     var open: HTML { HTML.when(refusal != nil, " open") }
 
-    /// What was typed; otherwise what the page has.
+    /// The typed value of a refused form; otherwise the page's value.
     func value(_ name: String, _ value: String = "") -> String { refusal == nil ? value : refusal?.form[name] ?? "" }
 
-    /// Whether a box was marked; otherwise as the page has it.
+    /// Whether a box was marked in a refused form; otherwise whether the page marks it.
     func isMarked(_ name: String, _ isMarked: Bool = false) -> Bool {
         refusal == nil ? isMarked : refusal?.form[name] != nil
     }
 
-    /// Attributes of a field, which say whether it is the one that was wrong.
+    /// The attributes of a field, which tell whether it is the refused one.
     func wrong(_ name: String) -> HTML {
         HTML.when(refusal?.error.field == name, " aria-invalid=\"true\" aria-describedby=\"refused\" autofocus")
     }
 }
 
-/// Says of an error in a body which field of the form it is about.
+/// Adds the name of the form's field to an error of a body.
 func blaming<Result>(
     _ field: String, _ body: () async throws(AdministrationError) -> Result
 ) async throws(AdministrationError) -> Result {

@@ -1,10 +1,10 @@
 package import TidemarkModel
 
-/// What a server tells the console of its requests. It is of one server, and since that has started.
+/// The figures of a server's requests, for the console. They are those of one server, since its start.
 package protocol ServerFigures: Sendable {
-    /// Returns the samples of a span of time, the oldest first, with empty ones where nothing came.
+    /// Returns the samples of a span of time, the oldest first, with empty samples for times without requests.
     func history(_ span: FigureSpan) -> [FigureSample]
-    /// Returns the last requests, the newest first; none of the console itself.
+    /// Returns the last requests, the newest first, without the console's own.
     ///
     /// - Parameter container: Only those of this container.
     func requests(of container: String?) -> [ServedRequest]
@@ -12,10 +12,10 @@ package protocol ServerFigures: Sendable {
     ///
     /// - Parameter container: Only those of this container.
     func deliveries(of container: String?) -> [Delivery]
-    /// Returns what an account has subscribed to in a container, and how many devices it has there.
+    /// Returns the subscriptions of an account in a container, and the number of its devices there.
     ///
-    /// - Parameter account: Its identifier.
-    /// - Throws: What the storage of subscriptions has failed with.
+    /// - Parameter account: The account's identifier.
+    /// - Throws: The error of the storage of subscriptions.
     func notifications(
         of account: String, in container: String, _ environment: StoreEnvironment
     ) async throws -> NotifiedAccount
@@ -29,9 +29,9 @@ package struct Delivery: Hashable, Sendable {
     /// The account's identifier.
     package let account: String
     package let subscription: String
-    /// What has happened to the record: `create`, `update` or `delete`.
+    /// The change of the record: `create`, `update` or `delete`.
     package let event: String
-    /// Into how many boxes it was put, and how many devices the account has.
+    /// The number of boxes into which it was put, and the number of the account's devices.
     package let delivered, devices: Int
 
     package init(
@@ -43,10 +43,10 @@ package struct Delivery: Hashable, Sendable {
     }
 }
 
-/// What an account wants to hear of in a container.
+/// The subscriptions of an account in a container.
 package struct NotifiedAccount: Hashable, Sendable {
     package let subscriptions: [KnownSubscription]
-    /// How many devices it has registered.
+    /// The number of devices that the account has registered.
     package let devices: Int
 
     package init(subscriptions: [KnownSubscription], devices: Int) {
@@ -54,11 +54,11 @@ package struct NotifiedAccount: Hashable, Sendable {
     }
 }
 
-/// A subscription, as lists show it.
+/// A subscription in the form for lists.
 package struct KnownSubscription: Hashable, Sendable {
     package let id: String
     package let scope: DatabaseScope
-    /// Whether it is to all changes of a zone; otherwise to records that a query finds.
+    /// Whether the subscription is for all changes of a zone; otherwise it is for records that a query finds.
     package let isOfZone: Bool
     package let recordType, zone: String?
     /// `create`, `update` and `delete`.
@@ -78,7 +78,7 @@ package struct KnownSubscription: Hashable, Sendable {
 package enum FigureSpan: String, CaseIterable, Sendable {
     case hour, day, week
 
-    /// Seconds of a sample.
+    /// The seconds of a sample.
     package var step: Int64 {
         switch self {
         case .hour: 60
@@ -87,7 +87,7 @@ package enum FigureSpan: String, CaseIterable, Sendable {
         }
     }
 
-    /// How many samples it has.
+    /// The number of samples.
     package var count: Int {
         switch self {
         case .hour: 60
@@ -97,16 +97,16 @@ package enum FigureSpan: String, CaseIterable, Sendable {
     }
 }
 
-/// What was asked for in some minutes.
+/// The counts of requests in some minutes.
 package struct FigureSample: Hashable, Sendable {
-    /// When they began: microseconds since 1970 UTC.
+    /// The begin of these minutes: microseconds since 1970 UTC.
     package let began: Int64
     package let requests: Int
-    /// Those of the requests that were refused: statuses from 400 to 499.
+    /// The number of refused requests: statuses from 400 to 499.
     package let refused: Int
-    /// Those of the requests that the server has failed: statuses from 500 on.
+    /// The number of requests that have failed in the server: statuses from 500 on.
     package let errors: Int
-    /// Milliseconds in which half of the requests, and 95 of 100, were answered.
+    /// The milliseconds within which half of the requests, and 95 of 100, were answered.
     package let median, slow: Double
 
     package init(began: Int64, requests: Int, refused: Int, errors: Int, median: Double, slow: Double) {
@@ -115,19 +115,19 @@ package struct FigureSample: Hashable, Sendable {
     }
 }
 
-/// A request that was answered. It has no contents.
+/// An answered request, without its contents.
 package struct ServedRequest: Hashable, Sendable {
     /// When it was answered: microseconds since 1970 UTC.
     package let at: Int64
-    /// Such as `records.query`.
+    /// The operation, such as `records.query`.
     package let operation: String
     package let status: Int
     package let milliseconds: Double
-    /// Container and environment; empty where the request names none.
+    /// The container and the environment; empty if the request names none.
     package let container, environment: String
     /// The account's identifier; empty for nobody.
     package let account: String
-    /// From where, as limits know it.
+    /// The client's address, as limits count it.
     package let address: String
 
     package init(

@@ -1,24 +1,27 @@
 import TidemarkAdministration
 
-/// A form that was sent after its session had ended, while somebody signs in: the page to sign in carries it, and the server stores nothing.
+/// A form that was sent after its session had ended. The sign-in page carries it during the sign-in, and the server stores
+/// nothing.
 ///
-/// After the sign-in it is shown again, and the person sends it. Only a form is carried that a page of this server has sent, as the browser
-/// says: no other site can fill a form that a person sends then.
+/// After the sign-in the form is shown again, and the person sends it. A form is carried only if the browser says that a page of
+/// this server has sent it. So no other site can fill in a form that a person then sends.
 struct UnsentForm: Sendable {
-    /// What the names of its fields begin with in the page to sign in.
+    /// The prefix of the names of its fields in the sign-in page.
     private static let prefix = "kept."
-    /// The most bytes of names and values as browsers send them. The server takes 64 KB without a session, with the fields to sign in.
+    /// The most bytes of names and values as browsers send them. Without a session, the server accepts 64 KB with the fields of
+    /// the sign-in.
     private static let bytesMost = 48_000
 
     /// The fields, without passwords and codes.
     let fields: [String: String]
 
-    /// The form of a request; `nil` where it can't be carried: another page may have sent it, it is too large, or there is nothing in it.
+    /// The form of a request; `nil` if it can't be carried: the page of another site may have sent it, it is too large, or it is
+    /// empty.
     init?(postedBy request: ConsoleRequest) {
         self.init(request.form, of: request)
     }
 
-    /// The form that a page to sign in has carried; `nil` where it has carried none.
+    /// The form that a sign-in page has carried; `nil` if it has carried none.
     init?(carriedBy request: ConsoleRequest) {
         var fields: [String: String] = [:]
         for (name, value) in request.form where name.hasPrefix(Self.prefix) {
@@ -36,14 +39,14 @@ struct UnsentForm: Sendable {
         guard !fields.isEmpty, bytes <= Self.bytesMost else { return nil }
     }
 
-    /// The fields as the page to sign in has them.
+    /// The fields for the sign-in page.
     var hiddenFields: HTML {
         fields.sorted { $0.key < $1.key }.html { name, value in
             "<input type=\"hidden\" name=\"\(Self.prefix + name)\" value=\"\(value)\">"
         }
     }
 
-    /// What the page to sign in says of a form that was sent after the session had ended.
+    /// The message of the sign-in page on a form that was sent after the session had ended.
     ///
     /// - Parameter isKept: Whether the page carries the form.
     static func message(isKept: Bool) -> String {
@@ -56,16 +59,16 @@ struct UnsentForm: Sendable {
         return ended + "Sign in again: then it is shown with what you have typed, but for files and passwords."
     }
 
-    /// What is wrong with a form of which nothing says that a page of this server has sent it.
+    /// The error for a form of which the browser does not say that a page of this server has sent it.
     static let unknown = AdministrationError(
         .forbidden, "this form has expired, or is not of this session; go back, reload the page, and send it again")
 
-    /// What is wrong with a form that is of an earlier session.
+    /// The error for a form of an earlier session.
     static let expired = AdministrationError(
         .forbidden,
         "this form was of an earlier session, and was not sent. Look at it, add files and passwords, and send it again")
 
-    /// What is wrong with a form that was carried through a sign-in.
+    /// The error for a form that was carried through a sign-in.
     static let carried = AdministrationError(
         .forbidden, "you are signed in again, and the form was not sent yet. Look at it, add files and passwords, and send it")
 }

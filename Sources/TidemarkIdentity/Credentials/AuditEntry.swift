@@ -1,11 +1,11 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// An action that the audit log of a served cloud has: who did it, to what, when, from where, and how it ended.
+/// An entry of a served cloud's audit log: an action, who did it, to what, when, from where, and how it ended.
 public struct AuditEntry: Hashable, Identifiable, Sendable {
     /// Grows with each entry.
     public let id: Int64
-    /// When: microseconds since 1970 UTC.
+    /// When it happened: microseconds since 1970 UTC.
     public let at: Int64
     /// What happened.
     public let event: AuditEvent
@@ -13,7 +13,7 @@ public struct AuditEntry: Hashable, Identifiable, Sendable {
     package init(id: Int64, at: Int64, event: AuditEvent) { (self.id, self.at, self.event) = (id, at, event) }
 }
 
-/// What an ``AuditEntry`` tells, beside its time.
+/// The content of an ``AuditEntry``, without its time.
 public struct AuditEvent: Hashable, Sendable {
     /// A kind of action; more may come.
     public struct Action: RawRepresentable, Hashable, Sendable {
@@ -57,30 +57,31 @@ public struct AuditEvent: Hashable, Sendable {
         /// A person signed out of the pages of their own account.
         public static let accountSignOut = Action(rawValue: "account.sign-out")
 
-        /// What a person has done to their own account, such as `account.password`.
+        /// An action of a person on their own account, such as `account.password`.
         public static func own(_ what: String) -> Action { Action(rawValue: "account.\(what)") }
 
         /// An action of `tidemark admin`, such as `admin.account.add`.
         public static func administration(_ command: String) -> Action { Action(rawValue: "admin.\(command)") }
     }
 
-    /// What was done.
+    /// The action.
     public var action: Action
-    /// Who did it: an account by its identifier, `user:` and the name of a user of the system for administration; empty when it is not known.
+    /// The person who did it: an account's identifier, or `user:` and the name of a system's user for administration; empty if
+    /// the person is not known.
     public var actor: String
     /// The account that it concerns, by its identifier; empty when there is none.
     public var account: String
-    /// From where, as limits know it; empty for administration by commands.
+    /// The client's address as limits count it (``NetworkAddress/host``); empty for administration by commands.
     public var address: String
     /// The container and its environment; empty where the action concerns none.
     public var container: String
-    /// To what it was done, such as a share's record or a token's identifier.
+    /// The object of the action, such as a share's record or a token's identifier.
     public var subject: String
     /// `done`, or the code of the error.
     public var outcome: String
-    /// What was there before a change of administration; empty where the action has no such value.
+    /// The value before a change of administration; empty where the action has no such value.
     public var before: String
-    /// What is there after it.
+    /// The value after the change.
     public var after: String
 
     /// Makes an event; the audit log adds its time.
@@ -97,7 +98,7 @@ public struct AuditEvent: Hashable, Sendable {
 extension AuditEvent {
     private static let byIdentity = "identity "
 
-    /// What the log has after a device has signed in: `Anna's phone`, or `Anna's phone, identity 3f…` for a sign-in with that.
+    /// Makes the text of ``after`` for a sign-in: `Anna's phone`, or `Anna's phone, identity 3f…` for a sign-in with an identity.
     static func text(ofSignInOn device: String, with key: IdentityKey? = nil) -> String {
         guard let key else { return device }
         return (device.isEmpty ? "" : "\(device), ") + byIdentity + key.id

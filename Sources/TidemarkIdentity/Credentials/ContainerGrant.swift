@@ -1,6 +1,6 @@
 public import TidemarkModel
 
-/// What lets somebody in to one environment of one container, and to no other.
+/// A credential for one environment of one container, and no other.
 public protocol ContainerGrant {
     /// The identifier of the container.
     var container: String { get }
@@ -9,7 +9,7 @@ public protocol ContainerGrant {
 }
 
 extension ContainerGrant {
-    /// Whether it is of this container in this environment.
+    /// Whether the credential is for this container in this environment.
     public func isOf(_ container: String, _ environment: StoreEnvironment) -> Bool {
         self.container == container && self.environment == environment
     }

@@ -1,9 +1,9 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// By what a request was let in: an address that is given out for it is good for as long as that is.
+/// The credential with which a request was admitted. An address that the answer gives out is valid as long as the credential.
 public enum Credential: Hashable, Sendable {
-    /// Nothing was shown.
+    /// The request had no credential.
     case none
     /// A session, by its identifier.
     case session(String)

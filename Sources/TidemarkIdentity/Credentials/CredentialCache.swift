@@ -1,17 +1,17 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What is looked up with every request, decoded: it is decoded once for each state that the storage has.
+/// The decoded credentials that each request looks up. They are decoded once for each state of the storage.
 final class CredentialCache: Sendable {
-    /// What the storage has.
+    /// The decoded content of the storage.
     struct State: Sendable {
         var containers: [String: Int64] = [:]
-        /// By the digests of their texts.
+        /// The tokens, by the digests of their texts.
         var tokens: [[UInt8]: APIToken] = [:]
         var keys: [String: ServerKey] = [:]
         /// The secret that everything is signed with.
         var secret: [UInt8] = []
-        /// The secret before, and until when what was signed with it is good.
+        /// The previous secret, and the time until which signatures under it are valid.
         var previous: (secret: [UInt8], until: Int64)?
 
         fileprivate init(_ rows: StoredCredentials) throws(CredentialError) {
@@ -24,14 +24,16 @@ final class CredentialCache: Sendable {
     private let storage: any CredentialStorage
     private let state: LockedValue<(rows: StoredCredentials, decoded: State)>
 
-    /// - Throws: ``CredentialError`` `busy` or `storage`. From here on there is a secret to sign with.
+    /// Reads the storage, so that there is a secret to sign with from now on.
+    ///
+    /// - Throws: ``CredentialError`` `busy` or `storage`.
     init(_ storage: any CredentialStorage) throws(CredentialError) {
         self.storage = storage
         let rows = try Self.current(storage)
         state = LockedValue((rows, try State(rows)))
     }
 
-    /// Some microseconds, where nothing has changed.
+    /// Calls a body with the present state. It takes some microseconds where nothing has changed.
     ///
     /// - Throws: ``CredentialError`` `busy` or `storage`.
     func look<Result>(_ body: (borrowing State) -> Result) throws(CredentialError) -> Result {
@@ -43,8 +45,8 @@ final class CredentialCache: Sendable {
         return body(state)
     }
 
-    /// The secret to sign with: the storage's; where that can't be read for the moment, the last one that was read. A signature under that
-    /// one is good until the secret is replaced, and then as long as the replacement says.
+    /// The secret to sign with: the storage's, or the last one that was read while the storage can't be read. A signature under
+    /// the last one is valid until the secret is replaced, and after that for the grace period of the replacement.
     var signingSecret: [UInt8] {
         do {
             return try look { $0.secret }

@@ -1,7 +1,7 @@
 package import TidemarkCloud
 public import TidemarkSQLite
 
-/// Why an ``CredentialStore`` did not do what it was asked to. Equal by code.
+/// The error of a ``CredentialStore``. Two errors are equal if their codes are.
 public struct CredentialError: Error, Sendable {
     /// The kind of error; more may come.
     public struct Code: RawRepresentable, Hashable, Sendable {
@@ -10,15 +10,15 @@ public struct CredentialError: Error, Sendable {
         /// Makes a code from its name, known to this version or not.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// A name, a password, a key or an address that was given can't be.
+        /// A given name, password, key or address is not acceptable.
         public static let invalid = Code(rawValue: "invalid")
-        /// What was named is not in the credential store.
+        /// The credential store lacks the named object.
         public static let notFound = Code(rawValue: "notFound")
-        /// It is in the credential store already.
+        /// The credential store has the object already.
         public static let exists = Code(rawValue: "exists")
         /// Too many passwords wait to be checked, or another process has held the credential store for too long: try again later.
         public static let busy = Code(rawValue: "busy")
-        /// Others may read the credential store's file, and it can't be kept from them.
+        /// Other users of the machine may read the credential store's file, and its mode can't be changed.
         public static let untrusted = Code(rawValue: "untrusted")
         /// The credential store can't be read or written.
         public static let storage = Code(rawValue: "storage")
@@ -28,7 +28,7 @@ public struct CredentialError: Error, Sendable {
     public let code: Code
     /// What happened, where, and what helps.
     public let message: String
-    /// What the store's ground has said, where it was that.
+    /// The error of the database below, where that is the reason.
     public var cause: StoreError?
     /// What a server tells clients in place of ``message``, which may name hosts and files; `nil` for a general sentence.
     package var publicMessage: String?
@@ -58,7 +58,7 @@ extension CredentialError {
         self.init(.storage, "\(place) is damaged: it has a wrong \(what)")
     }
 
-    /// What a storage has thrown: what the rules say as it is, anything else as a fault of the storage.
+    /// Makes an error of what a storage has thrown. Refusals keep their meaning; anything else is a fault of the storage.
     init(storage error: any Error) {
         switch error {
         case let error as CredentialError: self = error
@@ -77,7 +77,7 @@ extension CredentialError {
 }
 
 extension CloudError {
-    /// Makes an error of a request whose sender's credentials can't be looked at.
+    /// Makes the error of a request whose credentials can't be looked up.
     package init(credentials error: CredentialError) {
         self.init(
             error.code == .busy ? .serviceUnavailable : .internalError, error.message,

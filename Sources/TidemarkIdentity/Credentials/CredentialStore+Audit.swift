@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 import TidemarkModel
 
 extension CredentialStore {
-    /// For how long an entry of the audit log is kept: microseconds, 180 days.
+    /// How long the audit log keeps an entry: microseconds, 180 days.
     public static let auditAge = CredentialLimits.auditAge
 
     /// Adds an entry to the audit log. It is durable when this returns.
@@ -40,8 +40,8 @@ extension CredentialStore {
         return try await stored { try await storage.auditLog(filter, limit: 10_000) }.map { AuditEntry($0) }
     }
 
-    /// Names an account that there is not, so that attempts to one name can be told from attempts to many and the log keeps nothing that
-    /// somebody typed: a password is easily typed in the field of the address.
+    /// Returns a digest that stands for the name of an unknown account. Attempts at one name can so be told from attempts at
+    /// many. The log does not keep the typed text itself, because people type passwords into the field of the address.
     func unknownAccount(_ name: String) -> String {
         "unknown:" + Hexadecimal.text(Digest.hmac(Array("audit\0\(name)".utf8), key: cache.signingSecret).prefix(6))
     }

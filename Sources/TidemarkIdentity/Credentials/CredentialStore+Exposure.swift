@@ -1,10 +1,10 @@
 public import Foundation
 
 extension CredentialStore {
-    /// What others on the machine may do with a cloud's directory, and what keeps them from it, for people; `nil` when it is its owner's alone.
+    /// Returns a warning for people if other users of the machine may look into a cloud's directory; `nil` if only its owner may.
     ///
-    /// A directory that is made along with the credential store has the mode 0700. One that was there before keeps its own: whoever runs the cloud may
-    /// have a reason for it, and is told.
+    /// A directory that is made along with the credential store has the mode 0700. An older one keeps its mode, for which its
+    /// owner may have a reason.
     public static func exposure(of directory: URL) -> String? {
         var status = stat()
         guard stat(directory.path, &status) == 0, status.st_mode & 0o077 != 0 else { return nil }

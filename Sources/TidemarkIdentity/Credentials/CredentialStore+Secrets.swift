@@ -1,7 +1,7 @@
 import TidemarkCloudEngine
 
 extension CredentialStore {
-    /// The secrets under which signatures are good: the present one, and the one before while that is so.
+    /// The secrets under which signatures are valid: the present one, and the previous one in its grace period.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     func secrets() throws(CredentialError) -> [[UInt8]] {
@@ -15,9 +15,9 @@ extension CredentialStore {
     ///
     /// It takes effect at once in all processes. API tokens, keys and passwords stay: they do not depend on it.
     ///
-    /// - Parameter grace: For how long what was signed before stays good: microseconds. A session that is used meanwhile gets a new token.
-    ///   With 0, everything that was given out ends at once, as is right when the secret was seen by somebody.
-    /// - Returns: How many sessions were ended.
+    /// - Parameter grace: How long earlier signatures stay valid: microseconds. A session that is used meanwhile gets a new
+    ///   token. With 0, all earlier signatures and all sessions end at once, which is right when somebody has seen the secret.
+    /// - Returns: The number of sessions that were ended.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     @discardableResult
     public func rotateSecret(grace: Int64 = 0) async throws(CredentialError) -> Int {

@@ -2,11 +2,12 @@ package import TidemarkCloudEngine
 import TidemarkModel
 
 extension CredentialStore {
-    /// Adds what clients were refused, once the account of each ended session is looked up, and the name of each device. A refused sign-in has no
-    /// session, and keeps the name that it has.
+    /// Records refused requests of clients, each with the account of its session and the name of its device. A refused sign-in
+    /// has no session, and keeps the device's name that it has.
     ///
-    /// A failure gets the account of its session only in the container that the session is for, while that is served: a client can name any.
-    /// Without an account it gets no name of a device. That of a session that has ended is the name by which the device signed in.
+    /// A failure gets the account of its session only in the session's own container, while that is served: a client can name any
+    /// container. A failure without an account gets no device. For a session that has ended, the device's name is the one with
+    /// which it signed in.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func record(_ failures: [SyncFailure]) async throws(CredentialError) {
@@ -29,7 +30,7 @@ extension CredentialStore {
         try await stored { try await storage.record(rows, at: now) }
     }
 
-    /// Returns what clients were refused in the last 7 days, the newest first.
+    /// Returns the refused requests of clients in the last 7 days, the newest first.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func syncFailures(_ filter: SyncFailureFilter, limit: Int = 1_000) async throws(CredentialError) -> [SyncFailure] {
@@ -39,7 +40,7 @@ extension CredentialStore {
         return try await stored { try await storage.syncFailures(wanted, limit: limit) }
     }
 
-    /// Returns the different values of a column of what clients were refused in the last 7 days.
+    /// Returns the different values of a column of the refused requests in the last 7 days.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func syncFailureValues(
@@ -51,8 +52,8 @@ extension CredentialStore {
         return try await stored { try await storage.syncFailureValues(of: column, wanted) }
     }
 
-    /// Removes what clients were refused more than 7 days ago, and what those were refused whose accounts are gone: a server may have added it
-    /// after their removal.
+    /// Removes refused requests that are older than 7 days, and those of accounts that are gone: a server may have added them
+    /// after the account's removal.
     ///
     /// - Parameter exists: Whether there is an account.
     /// - Throws: ``CredentialError`` `storage`, `busy`; and what `exists` throws.
@@ -69,10 +70,10 @@ extension CredentialStore {
         }
     }
 
-    /// Where a session is, or was.
+    /// The account, container and device of a session, which may have ended.
     private struct SignedInPlace {
         let account, container: String
-        /// The name of the device; empty where it has none, and where nothing tells any more.
+        /// The name of the device; empty where it has none, or where it is not known any more.
         let device: String
         /// `nil` where only the audit log knows the session.
         var environment: StoreEnvironment?
@@ -82,7 +83,7 @@ extension CredentialStore {
         }
     }
 
-    /// The account of a session that may have ended; `nil` where nothing tells any more. The account may be gone.
+    /// Returns the account of a session that may have ended; `nil` where it is not known any more. The account may be gone.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func account(ofSession id: String) async throws(CredentialError) -> String? {
@@ -96,7 +97,7 @@ extension CredentialStore {
         try await stored { try await storage.signIn(ofSession: session) }.map { AuditEvent.device(ofSignIn: $0.after) }
     }
 
-    /// The account and the place of a session that may have ended; `nil` where nothing tells any more.
+    /// Returns the place of a session that may have ended; `nil` where it is not known any more.
     private func place(ofSession id: String) async throws(CredentialError) -> SignedInPlace? {
         guard let bytes = Hexadecimal.bytes(id) else { return nil }
         if let row = try await row(ofSession: bytes) {
@@ -108,9 +109,9 @@ extension CredentialStore {
             account: found.account, container: found.container, device: AuditEvent.device(ofSignIn: found.after))
     }
 
-    /// As ``place(ofSession:)``, which is asked once for each session.
+    /// As ``place(ofSession:)``, which it calls once for each session.
     ///
-    /// - Parameter known: What was found before, by the sessions.
+    /// - Parameter known: The places that were found before, by the sessions.
     private func place(
         ofSession id: String, known: inout [String: SignedInPlace?]
     ) async throws(CredentialError) -> SignedInPlace? {

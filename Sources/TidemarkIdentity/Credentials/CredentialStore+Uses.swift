@@ -2,23 +2,24 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// Uses of sessions that are to be written. What comes while a write is under way goes with the next one.
+/// Uses of sessions that wait to be written. Uses that come during a write go with the next one.
 struct SessionUses {
     fileprivate var waiting: [[UInt8]: SessionUse] = [:]
     fileprivate var writing: Task<Void, Never>?
-    /// When uses were noted last, by session: the row that a request has may be older.
+    /// The time of each session's last noted use. The row that a request holds may be older.
     fileprivate var noted = BoundedCache<[UInt8], Int64>(capacity: 50_000)
 }
 
 extension CredentialStore {
-    /// Takes note that a session is used, for lists of sessions.
+    /// Notes that a session is used, for lists of sessions.
     ///
-    /// It costs a comparison, but where an hour is over since a use was noted (a quarter of one for a browser that does not stay signed in).
-    /// Then it is written, along with others; nobody waits for that, and what a process had not yet written when it was killed is lost.
+    /// A use is written if none was noted in the last hour (a quarter of an hour for a browser that does not stay signed in).
+    /// Otherwise the call costs a comparison. No request waits for the write. A process that is killed loses the uses that it has
+    /// not written yet.
     ///
     /// - Parameters:
     ///   - session: As ``session(_:)`` has returned it.
-    ///   - address: From where it is used, by which ``addresses(of:)`` knows it again.
+    ///   - address: The client's address, as ``addresses(of:)`` returns it.
     public func noteUse(of session: Session, from address: String) {
         let now = now()
         guard now - session.used >= session.kind.noting, let id = Hexadecimal.bytes(session.id) else { return }
@@ -32,7 +33,7 @@ extension CredentialStore {
 
     private func writeUses() async {
         while let uses = nextUses() {
-            // What can't be written now is told with the next use, in an hour.
+            // A use that can't be written is lost. The next one is noted in an hour.
             try? await storage.note(uses)
         }
     }
@@ -48,7 +49,7 @@ extension CredentialStore {
         }
     }
 
-    /// Returns when all that was noted is written. For tests.
+    /// Returns when all noted uses are written. For tests.
     func usesAreWritten() async { await uses.withLock { $0.writing }?.value }
 
     /// The addresses from which an account's sessions were used last.

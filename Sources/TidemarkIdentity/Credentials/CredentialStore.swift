@@ -4,10 +4,10 @@ package import TidemarkCloudEngine
 import TidemarkEmbeddedCloud
 import TidemarkModel
 
-/// Who may come in to a cloud that is served: containers, tokens of programs, keys of servers, passwords and sessions.
+/// The credentials of a served cloud: containers, tokens of programs, keys of servers, passwords and sessions.
 ///
-/// It has the rules; the rows are in a storage: a file beside an embedded cloud's accounts, or PostgreSQL. Several processes may use either at
-/// the same time.
+/// The store has the rules. Its rows are in a storage: a file beside an embedded cloud's accounts, or PostgreSQL. Several
+/// processes may use either at the same time.
 ///
 /// ```swift
 /// let credentials = try CredentialStore(at: directory)
@@ -17,9 +17,9 @@ import TidemarkModel
 /// let token = result.grant
 /// ```
 ///
-/// What a server asks with each request, ``hasContainer(_:)``, ``apiToken(_:)`` and ``key(_:)``, takes some microseconds and does not wait. They
-/// are as they were when ``session(_:)`` or ``refresh()`` was called last, or later: a request calls one of these first. What changes the
-/// credential store is durable first.
+/// A server calls ``hasContainer(_:)``, ``apiToken(_:)`` and ``key(_:)`` for each request. They take some microseconds and do not
+/// wait. Their answers are as new as the last call of ``session(_:)`` or ``refresh()``, or newer: a request calls one of these
+/// first. A function that changes the store returns when the change is durable.
 public final class CredentialStore: Sendable {
     /// The directory of the cloud whose credentials these are; `nil` where they are in no directory.
     public let directory: URL?
@@ -37,9 +37,9 @@ public final class CredentialStore: Sendable {
 
     /// Opens the credential store of a cloud's directory, making both if they are not there.
     ///
-    /// - Throws: ``CredentialError`` `storage`, `busy`, or `untrusted` when others may read the file and it is not one's own.
-    ///
     /// - Parameter hashesAtOnce: How many passwords are hashed at once, each in 128 MB.
+    /// - Throws: ``CredentialError`` `storage`, `busy`, or `untrusted` when other users may read the file and its mode can't be
+    ///   changed.
     public convenience init(at directory: URL, hashesAtOnce: Int = 1) throws(CredentialError) {
         try self.init(
             at: directory, now: Timestamp.now, random: EmbeddedCloud.systemRandom, cost: .usual,
@@ -53,7 +53,7 @@ public final class CredentialStore: Sendable {
         try self.init(at: directory, now: now, random: random, cost: .usual)
     }
 
-    /// - Parameter logN: How much a password costs, for tests, which should not take long.
+    /// - Parameter logN: The cost of a password's hash, as a power of two: low in tests, which should be fast.
     package convenience init(
         at directory: URL, now: @escaping @Sendable () -> Int64, passwordLogN logN: Int
     ) throws(CredentialError) {
@@ -78,7 +78,7 @@ public final class CredentialStore: Sendable {
     ///
     /// - Parameters:
     ///   - hashesAtOnce: How many passwords are hashed at once, each in 128 MB.
-    ///   - logN: How much a password costs, for tests, which should not take long; `nil` for the usual.
+    ///   - logN: The cost of a password's hash, as a power of two: low in tests, which should be fast. `nil` for the usual cost.
     package convenience init(
         _ storage: any CredentialStorage, hashesAtOnce: Int = 1, now: @escaping @Sendable () -> Int64 = Timestamp.now,
         passwordLogN logN: Int? = nil
@@ -99,7 +99,7 @@ public final class CredentialStore: Sendable {
         self.random = random
     }
 
-    /// Calls a body that uses the storage, and makes a ``CredentialError`` of what it throws.
+    /// Calls a body that uses the storage, and converts its errors to ``CredentialError``.
     func stored<Result>(_ body: () async throws -> Result) async throws(CredentialError) -> Result {
         do {
             return try await body()
@@ -108,10 +108,10 @@ public final class CredentialStore: Sendable {
         }
     }
 
-    /// Sees to it that containers, tokens, keys and signatures count as they were when this was called, or later, whatever process has
+    /// Makes later answers about containers, tokens, keys and signatures at least as new as this call, whatever process has
     /// changed them. A request calls it before it asks for them, unless it calls ``session(_:)``.
     ///
-    /// In a directory it takes no time; elsewhere the way to the storage and back, which requests share.
+    /// With a directory it takes no time. With another storage it takes a round trip, which concurrent requests share.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func refresh() async throws(CredentialError) { try await stored { try await storage.refresh() } }
@@ -123,7 +123,7 @@ public final class CredentialStore: Sendable {
 
     // Containers
 
-    /// Makes sure that a container can have a name: letters, digits, hyphens, underscores and single dots.
+    /// Makes sure that a name can be a container's: letters, digits, hyphens, underscores and single dots.
     ///
     /// - Throws: ``CredentialError`` `invalid`.
     public static func check(container name: String) throws(CredentialError) {
@@ -134,7 +134,7 @@ public final class CredentialStore: Sendable {
         }
     }
 
-    /// Has a container be served; one that is already stays so.
+    /// Adds a container to the served ones. Does nothing if it is served already.
     ///
     /// - Throws: ``CredentialError`` `invalid` for a name that no container can have, `storage`, `busy`.
     public func addContainer(_ name: String) async throws(CredentialError) {
@@ -143,7 +143,7 @@ public final class CredentialStore: Sendable {
         try await stored { try await storage.addContainer(name, at: added) }
     }
 
-    /// Has a container be served no longer. What is stored of it stays, and so do its tokens and keys, should it be added again.
+    /// Ends serving a container. Its records, tokens and keys stay, and are valid again if it is added again.
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func removeContainer(_ name: String) async throws(CredentialError) {
@@ -160,7 +160,7 @@ public final class CredentialStore: Sendable {
         CredentialError(.notFound, "no container '\(name.prefix(100))' is served; add it by 'tidemark admin container add'")
     }
 
-    /// A name that is given to a token or a key, for people.
+    /// Checks the name of a token or a key, which is for people.
     static func checkedName(_ name: String) throws(CredentialError) -> String {
         guard name.utf8.count <= 255 else { throw CredentialError(.invalid, "the name '\(name.prefix(50))…' has over 255 bytes") }
         return name

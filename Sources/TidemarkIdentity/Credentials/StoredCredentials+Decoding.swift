@@ -1,10 +1,10 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-// What rows stand for.
+// Conversions between stored rows and values.
 
 extension Session.Kind {
-    /// How it is stored; stored texts are never used for anything else.
+    /// The text that is stored for the kind. A stored text never gets another meaning.
     var stored: String {
         switch self {
         case .web(staysSignedIn: false): "web"
@@ -84,7 +84,7 @@ extension AuditEntry {
 }
 
 extension AuditEvent {
-    /// The event as lines: what others say of themselves is in it.
+    /// The event with each text as one line, because some texts come from clients.
     var stored: StoredAuditEvent {
         StoredAuditEvent(
             action: action.rawValue, actor: CredentialStore.line(actor), account: CredentialStore.line(account),
@@ -107,7 +107,7 @@ extension AuditEvent {
     }
 }
 
-/// A session's row, and what its kind says of it.
+/// A session's row with its decoded kind.
 struct SessionRow: Sendable {
     let row: StoredSession
     let kind: Session.Kind
@@ -124,6 +124,7 @@ struct SessionRow: Sendable {
             issued: issued, expires: expires, holder: row.holder)
     }
 
-    /// Until when the last token is good, by what is known: it was given out with the last use, or since then without one that was noted.
+    /// When the session's last token expires, as far as the row tells. A later use, which was not noted, may have given out a
+    /// newer one.
     var until: Int64 { row.used == 0 ? row.kept : min(row.kept, row.used + kind.lifetime) }
 }

@@ -1,12 +1,12 @@
 package import TidemarkCloudEngine
 package import TidemarkModel
 
-/// Identities of identity providers. Who has shown one, a provider has said; what it says is checked before it comes here.
+/// Identities at identity providers. The caller has checked the provider's statement before it calls these functions.
 extension CredentialStore {
-    /// Identities of an account at the most.
+    /// The most identities of an account.
     package static let identitiesMost = 10
 
-    /// Returns the account of an identity, by its identifier; `nil` where it is connected with none.
+    /// Returns the identifier of an identity's account; `nil` where the identity is connected with none.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func account(of key: IdentityKey) async throws(CredentialError) -> String? {
@@ -14,7 +14,7 @@ extension CredentialStore {
         return try await stored { try await storage.identity(key) }?.account
     }
 
-    /// Returns an account's identities, by when they were connected.
+    /// Returns an account's identities, in the order in which they were connected.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func identities(of account: String) async throws(CredentialError) -> [Identity] {
@@ -28,9 +28,9 @@ extension CredentialStore {
         try await stored { try await storage.password(of: account) } != nil
     }
 
-    /// Connects an identity with an account: from then on it signs in to it.
+    /// Connects an identity with an account: from then on the identity signs in to it.
     ///
-    /// - Parameter label: What the person knows the identity by.
+    /// - Parameter label: The identity's name for the person, such as an address.
     /// - Throws: ``CredentialError`` `invalid` for an identity that can't be one; `storage`, `busy`.
     package func connect(
         _ key: IdentityKey, label: String, to account: String
@@ -47,10 +47,12 @@ extension CredentialStore {
     /// Disconnects an identity from an account.
     ///
     /// - Parameters:
-    ///   - id: As ``Identity/id`` has it.
-    ///   - evenIfLast: Whether also where the account has no password and no other identity: nobody can sign in to it then.
-    /// - Returns: What it was.
-    /// - Throws: ``CredentialError`` `notFound`; `invalid` where it is the last and is not to be disconnected then; `storage`, `busy`.
+    ///   - id: The identity's ``Identity/id``.
+    ///   - evenIfLast: Whether to disconnect it even if the account has no password and no other identity: then nobody can sign
+    ///     in to it.
+    /// - Returns: The identity.
+    /// - Throws: ``CredentialError`` `notFound`; `invalid` where it is the last way to sign in and `evenIfLast` is false;
+    ///   `storage`, `busy`.
     package func disconnect(
         _ id: String, from account: String, evenIfLast: Bool = false
     ) async throws(CredentialError) -> Identity {
@@ -68,13 +70,13 @@ extension CredentialStore {
 
     /// Signs a person in to their own pages with an identity that a provider has vouched for just now.
     ///
-    /// Its password counts as not entered. A second factor is asked for as it is beside a password.
+    /// The session counts as one without an entered password. A second factor is asked for as with a password.
     ///
     /// - Parameters:
     ///   - account: The account of the identity, by its identifier.
-    ///   - code: Of the second factor, where the account has one.
-    ///   - device: The browser, as it says itself.
-    ///   - address: From where.
+    ///   - code: The code of the second factor, if the account has one.
+    ///   - device: The browser's description of itself.
+    ///   - address: The client's address.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func signInToPages(
         with key: IdentityKey, account: String, code: String = "", device: String, address: String
@@ -97,8 +99,8 @@ extension CredentialStore {
     ///
     /// - Parameters:
     ///   - account: The account of the identity, by its identifier.
-    ///   - device: What it signs in on, as that says itself.
-    ///   - address: From where.
+    ///   - device: The device's name for itself.
+    ///   - address: The client's address.
     /// - Returns: `nil` where the identity was disconnected meanwhile.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
     package func signIn(
@@ -118,7 +120,7 @@ extension CredentialStore {
         }
     }
 
-    /// Notes that a person has shown again who they are, at a provider that has asked them for it just now.
+    /// Notes that a person has just signed in again at a provider, which confirms the session as an entered password does.
     ///
     /// - Returns: Whether the identity is of the session's account.
     /// - Throws: ``CredentialError`` `storage`, `busy`.

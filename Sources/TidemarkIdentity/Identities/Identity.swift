@@ -6,24 +6,24 @@ package struct Identity: Hashable, Identifiable, Sendable {
     package let key: IdentityKey
     /// The account, by its identifier.
     package let account: String
-    /// What people know the identity by, such as an address.
+    /// The identity's name for people, such as an address.
     package let label: String
     /// When it was connected: microseconds since 1970 UTC.
     package let added: Int64
 
     init(_ row: StoredIdentity) { (key, account, label, added) = (row.key, row.account, row.label, row.added) }
 
-    /// What names it in forms: 32 hexadecimal digits.
+    /// The identity's name in forms: 32 hexadecimal digits.
     package var id: String { key.id }
 }
 
 extension IdentityKey {
-    /// What names an identity in forms and in the audit log, which the issuer and the subject can't be led back from.
+    /// The identity's name in forms and in the audit log. Issuer and subject can't be computed from it.
     package var id: String {
         Hexadecimal.text(Array(Digest.sha256(Array("identity\0\(issuer)\0\(subject)".utf8)).prefix(16)))
     }
 
-    /// Whether issuer and subject can be those of a provider: a line each, and no longer than a page would show.
+    /// Whether issuer and subject can be those of a provider: one line each, and short enough for a page.
     package var isWellFormed: Bool {
         func isLine(_ text: String, _ most: Int) -> Bool {
             (1...most).contains(text.utf8.count)
@@ -34,13 +34,13 @@ extension IdentityKey {
     }
 }
 
-/// What became of an identity that was to be connected with an account.
+/// The result of connecting an identity with an account.
 package enum IdentityConnection: Hashable, Sendable {
     case connected
-    /// It was the account's already.
+    /// The identity was connected with the account already.
     case isConnected
-    /// It signs in to another account.
+    /// The identity signs in to another account.
     case isAnothers
-    /// The account has as many as it may have.
+    /// The account has as many identities as it may have.
     case tooMany
 }

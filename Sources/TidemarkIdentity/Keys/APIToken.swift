@@ -1,25 +1,25 @@
 import Foundation
 public import TidemarkModel
 
-/// That a program may ask for what is public in a container, and have people sign in.
+/// A program's permission to ask for public records of a container, and to let people sign in.
 ///
-/// The token itself, 64 hexadecimal digits, is told once, when it is made; the credential store keeps its SHA-256.
+/// The token itself, 64 hexadecimal digits, is shown once, when it is made. The credential store keeps its SHA-256.
 public struct APIToken: ContainerGrant, Hashable, Identifiable, Sendable {
-    /// 16 hexadecimal digits. No secret.
+    /// The token's identifier: 16 hexadecimal digits. No secret.
     public let id: String
     /// The identifier of the container that the token is for.
     public let container: String
     /// The environment of the container.
     public let environment: StoreEnvironment
-    /// What it is for, for people.
+    /// What the token is for; a text for people.
     public let name: String
-    /// Where a browser goes after a sign-in.
+    /// Where the sign-in page sends a browser after a sign-in.
     public let callback: SignInCallback
-    /// Whose pages may use it; of any origin when there is none.
+    /// The origins whose pages may use the token; empty for any origin.
     public let origins: [String]
     /// When it was made: microseconds since 1970 UTC.
     public let made: Int64
 
-    /// Whether pages of an origin may use it, as a browser's header `Origin` names it.
+    /// Whether pages of an origin, as a browser's header `Origin` names it, may use the token.
     public func allows(origin: String) -> Bool { origins.isEmpty || origins.contains(origin) }
 }

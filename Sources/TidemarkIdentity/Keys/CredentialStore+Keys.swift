@@ -6,9 +6,9 @@ extension CredentialStore {
     /// Adds the public key of a server.
     ///
     /// - Parameters:
-    ///   - name: What it is for, for people.
+    ///   - name: What the key is for; a text for people.
     ///   - publicKeyPEM: A public key of ECDSA over P-256 in PEM, at most 8 KB.
-    ///   - account: The account that the server acts as, by its identifier: one of its own.
+    ///   - account: The account that the server acts as, by its identifier. Each server should have its own.
     /// - Throws: ``CredentialError`` `invalid`, `notFound` when the container is not served, `exists`, `storage`, `busy`.
     public func addKey(
         container: String, environment: StoreEnvironment, name: String, publicKeyPEM: String, account: String
@@ -32,7 +32,7 @@ extension CredentialStore {
         try cache.look { $0.keys.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
     }
 
-    /// Ends what a key allows. The account that its server has acted as stays, as what it has made.
+    /// Revokes a key. The account that its server acted as stays, with its records.
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeKey(id: String) async throws(CredentialError) {
@@ -41,14 +41,14 @@ extension CredentialStore {
         }
     }
 
-    /// The key of that identifier; `nil` when there is none. Some microseconds.
+    /// Returns the key with an identifier; `nil` when there is none. Takes some microseconds.
     public func key(_ id: String) throws(CredentialError) -> ServerKey? {
         guard id.utf8.count == 64 else { return nil }
         return try cache.look { $0.keys[id.lowercased()] }
     }
 
-    /// How long until the second of the start is over, in which nothing that keys sign may change anything; none where there are no keys,
-    /// and where the storage has noted all requests there were.
+    /// The time until signed requests may change something: until the second in which this process started is over. `nil` where
+    /// there are no keys, or where the storage remembers the signed requests of all processes.
     package func waitForKeys() throws(CredentialError) -> Duration? {
         guard let since = storage.notedSince else { return nil }
         let wait = (since + 1) * 1_000_000 - now()
@@ -58,14 +58,15 @@ extension CredentialStore {
 
     /// Checks a request that a server has signed.
     ///
-    /// One that changes something is let in once: who has listened to it can't have it done again. A server whose request got no answer signs
-    /// it anew. What only reads does no harm twice, and some ways of signing give the same question in the same second the same signature.
+    /// A request that changes something is accepted once, so that a copy of it has no effect. A server that got no answer signs
+    /// its request again. A request that only reads may come twice: that does no harm, and some signers give equal requests of
+    /// one second one signature.
     ///
-    /// In a directory, the memory of what has come is this process's, and begins anew with it. What was signed before it began is refused,
-    /// since it may have come before; and what was signed in the second in which it began, since of that second nobody knows.
+    /// With a directory, each process remembers the requests that came since its start. A request that changes something is
+    /// refused if it was signed before the start, or in the same second: it may have come before.
     ///
-    /// - Parameter isChanging: Whether it changes anything.
-    /// - Throws: ``CredentialError`` `storage`, `busy`: then nothing is known of it.
+    /// - Parameter isChanging: Whether the request changes anything.
+    /// - Throws: ``CredentialError`` `storage`, `busy`: then it is not known whether the request is valid.
     public func check(
         _ request: SignedRequest, by key: ServerKey, isChanging: Bool
     ) async throws(CredentialError) -> Result<Void, SignatureFailure> {

@@ -6,10 +6,10 @@ extension CredentialStore {
     /// Makes a token of a program.
     ///
     /// - Parameters:
-    ///   - name: What it is for, for people.
+    ///   - name: What the token is for; a text for people.
     ///   - callback: Where the sign-in page brings session tokens.
-    ///   - origins: Whose pages may use it, such as `https://journal.example.org`; of any origin when there is none.
-    /// - Returns: The token and its text, which is told this once.
+    ///   - origins: The origins whose pages may use the token, such as `https://journal.example.org`; empty for any origin.
+    /// - Returns: The token, and its text, which is not stored.
     /// - Throws: ``CredentialError`` `invalid`, `notFound` when the container is not served, `storage`, `busy`.
     public func addAPIToken(
         container: String, environment: StoreEnvironment, name: String, callback: SignInCallback, origins: [String] = []
@@ -41,7 +41,7 @@ extension CredentialStore {
         try cache.look { $0.tokens.values.sorted { ($0.made, $0.id) < ($1.made, $1.id) } }
     }
 
-    /// Ends what a token allows.
+    /// Revokes a token.
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func revokeAPIToken(id: String) async throws(CredentialError) {
@@ -50,9 +50,9 @@ extension CredentialStore {
         }
     }
 
-    /// The token of that text; `nil` when there is none. Some microseconds.
+    /// Returns the token with a text; `nil` when there is none. Takes some microseconds.
     public func apiToken(_ text: String) throws(CredentialError) -> APIToken? {
-        // Anything longer is none, and need not be hashed.
+        // A text of another length is no token, and need not be hashed.
         guard text.utf8.count == 64 else { return nil }
         let digest = Digest.sha256(Array(text.lowercased().utf8))
         return try cache.look { $0.tokens[digest] }

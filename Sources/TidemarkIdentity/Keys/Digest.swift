@@ -2,7 +2,7 @@ import COpenSSL
 import Foundation
 import TidemarkModel
 
-/// SHA-256, with and without a key, and what goes with it.
+/// SHA-256 and HMAC, and a comparison in constant time.
 enum Digest {
     static let size = 32
 
@@ -16,7 +16,7 @@ enum Digest {
 
     static func hmac(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] { HMACSHA256.code(of: bytes, key: key) }
 
-    /// HMAC-SHA-1, which codes of second factors are made by: 20 bytes.
+    /// HMAC-SHA-1, of which codes of second factors are made: 20 bytes.
     static func hmacSHA1(_ bytes: [UInt8], key: [UInt8]) -> [UInt8] {
         var digest = [UInt8](repeating: 0, count: 20)
         var count: UInt32 = 0
@@ -24,7 +24,7 @@ enum Digest {
         return digest
     }
 
-    /// Whether both are the same, in a time that tells nothing of where they differ.
+    /// Whether both are the same, in a time that does not depend on where they differ.
     static func areEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
         let (left, right) = (Array(left), Array(right))
         return left.count == right.count && CRYPTO_memcmp(left, right, left.count) == 0
@@ -35,7 +35,7 @@ extension FixedWidthInteger {
     /// The bytes of a number, the most significant one first.
     var bytesInOrder: [UInt8] { withUnsafeBytes(of: bigEndian, Array.init) }
 
-    /// - Parameter bytes: As many as the number has.
+    /// - Parameter bytes: The bytes of the number, the most significant one first.
     init(bytesInOrder bytes: some Collection<UInt8>) {
         precondition(bytes.count == Self.bitWidth / 8)
         self = bytes.reduce(0) { $0 << 8 | Self(truncatingIfNeeded: $1) }

@@ -6,10 +6,10 @@ import Foundation
 /// `@unchecked Sendable`: the key is not changed once it is made, and libcrypto lets several threads verify with one.
 final class PublicKey: @unchecked Sendable {
     private let key: OpaquePointer
-    /// As SubjectPublicKeyInfo: the curve by its name, the point uncompressed. 91 bytes, the same for the same key.
+    /// The key as SubjectPublicKeyInfo: the curve by its name, the point uncompressed. 91 bytes, the same for the same key.
     let der: [UInt8]
 
-    /// What a key of P-256 begins with, up to the point.
+    /// The beginning of each key of P-256, up to the point.
     private static let prefix: [UInt8] = [
         0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a, 0x86, 0x48, 0xce, 0x3d,
         0x03,
@@ -91,7 +91,7 @@ final class PublicKey: @unchecked Sendable {
         return point
     }
 
-    /// Whether a signature, DER-coded, is the key owner's of these bytes, by SHA-256.
+    /// Whether a DER-coded signature of these bytes, by SHA-256, is valid under this key.
     func verifies(_ signature: [UInt8], of bytes: [UInt8]) -> Bool {
         guard let context = EVP_MD_CTX_new() else { return false }
         defer {
@@ -102,9 +102,9 @@ final class PublicKey: @unchecked Sendable {
             && EVP_DigestVerify(context, signature, signature.count, bytes, bytes.count) == 1
     }
 
-    /// The number `r` of a signature, 32 bytes; `nil` for what is no signature in DER.
+    /// The number `r` of a signature, 32 bytes; `nil` for bytes that are no signature in DER.
     ///
-    /// From a signature whoever sees it can make another one of the same bytes. Both have the same `r`.
+    /// Anybody who has a signature can make a second valid signature of the same bytes. Both have the same `r`.
     static func r(of signature: [UInt8]) -> [UInt8]? {
         defer { ERR_clear_error() }
         return signature.withUnsafeBufferPointer { bytes in

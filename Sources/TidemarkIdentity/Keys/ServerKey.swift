@@ -1,15 +1,15 @@
 public import Foundation
 public import TidemarkModel
 
-/// That a server may ask for what is public in a container, and sign its requests with its own key.
+/// The key of a server, which signs its requests with it, and may ask for public records of a container.
 public struct ServerKey: ContainerGrant, Identifiable, Sendable {
-    /// 64 hexadecimal digits, made of the public key, the container and the environment. No secret.
+    /// The key's identifier: 64 hexadecimal digits, a digest of the public key, the container and the environment. No secret.
     public let id: String
     /// The identifier of the container that the key is for.
     public let container: String
     /// The environment of the container.
     public let environment: StoreEnvironment
-    /// What it is for, for people.
+    /// What the key is for; a text for people.
     public let name: String
     /// The account of the embedded cloud that the server acts as, by its identifier.
     public let account: String
@@ -17,12 +17,12 @@ public struct ServerKey: ContainerGrant, Identifiable, Sendable {
     public let made: Int64
     let publicKey: PublicKey
 
-    /// Whether a signature, DER-coded ECDSA by SHA-256, is the server's of these bytes.
+    /// Whether a signature of these bytes, DER-coded ECDSA by SHA-256, is valid under the server's key.
     public func verifies(signature: Data, of data: Data) -> Bool { publicKey.verifies(Array(signature), of: Array(data)) }
 
     /// The identifier that a key gets in a container.
     ///
-    /// - Throws: ``CredentialError`` `invalid` for what is no public key of P-256 in PEM.
+    /// - Throws: ``CredentialError`` `invalid` for a text that is no public key of P-256 in PEM.
     public static func id(
         of publicKeyPEM: String, container: String, environment: StoreEnvironment
     ) throws(CredentialError) -> String {

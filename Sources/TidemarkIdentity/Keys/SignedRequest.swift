@@ -1,6 +1,6 @@
 import Foundation
 
-/// A request as a server has signed it, by CloudKit Web Services.
+/// A request that a server has signed, as CloudKit Web Services defines it.
 public struct SignedRequest: Sendable {
     /// The header `X-Apple-CloudKit-Request-ISO8601Date`.
     public var date: String
@@ -8,12 +8,12 @@ public struct SignedRequest: Sendable {
     public var body: [UInt8]
     /// The address's path from `/database/1/` on, as it was sent: without host and query.
     public var path: String
-    /// What is behind the question mark, if anything: some clients sign it along with the path.
+    /// The address's query, without the question mark: some clients sign it along with the path.
     public var query: String?
     /// The header `X-Apple-CloudKit-Request-SignatureV1`.
     public var signature: String
 
-    /// Makes what a signature is checked against. `path` has no query.
+    /// Makes a signed request. `path` has no query.
     public init(date: String, body: [UInt8], path: String, query: String? = nil, signature: String) {
         self.date = date
         self.body = body
@@ -22,7 +22,7 @@ public struct SignedRequest: Sendable {
         self.signature = signature
     }
 
-    /// What may have been signed: without a body its digest or nothing in its place, and the path with or without the query.
+    /// The texts that may have been signed: with the digest of an empty body or without it, and with or without the query.
     var texts: [String] {
         let hashes = [Data(Digest.sha256(body)).base64EncodedString()] + (body.isEmpty ? [""] : [])
         let paths = [path] + (query.map { $0.isEmpty ? [] : ["\(path)?\($0)"] } ?? [])
@@ -53,15 +53,16 @@ public struct SignedRequest: Sendable {
     }
 }
 
-/// Why a signed request does not let anybody in.
+/// Why a signed request is refused.
 public enum SignatureFailure: String, Error, CaseIterable, Sendable {
-    /// The header with the date can't be read, lies too far in the past, or in the future; the signature can't be read, or is another one's.
+    /// The date in the header can't be read, is too old, or too new; the signature can't be read, or is wrong.
     case malformedDate, tooOld, tooNew, malformedSignature, wrong
     /// A request that changes something has come with this signature already.
     case replayed
-    /// Ones of this age can't be told from replays any more, because so many have come.
+    /// The request can't be told from a replay any more: too many requests have come since it was signed.
     case forgotten
-    /// One that changes something was signed before this server has started, or in the same second: it does not know what came before.
+    /// The request changes something, and was signed before this server started, or in the same second: the server does not know
+    /// which requests came before its start.
     case beforeStart
 
     /// What is wrong and what helps, for people.
@@ -84,13 +85,13 @@ extension ServerKey {
     /// How many seconds a request's date may be from now.
     public static let tolerance: Int64 = 600
 
-    /// Checks date and signature of a request; whether it has come before is not looked at.
+    /// Checks the date and the signature of a request. It does not find out whether the request has come before.
     ///
     /// - Parameter now: Microseconds since 1970 UTC.
     public func check(_ request: SignedRequest, at now: Int64) throws(SignatureFailure) { _ = try mark(of: request, at: now) }
 
-    /// Checks a request, and returns when it was signed and by what it can be known again: a half of the signature's `r`, which is as good as
-    /// random.
+    /// Checks a request. Returns the second in which it was signed, and a mark that its copies have too: the first half of the
+    /// signature's `r`, which is as good as random.
     func mark(of request: SignedRequest, at now: Int64) throws(SignatureFailure) -> (second: Int64, mark: [UInt8]) {
         guard let second = SignedRequest.seconds(request.date) else { throw .malformedDate }
         guard second * 1_000_000 >= now - Self.tolerance * 1_000_000 else { throw .tooOld }

@@ -3,7 +3,7 @@ import TidemarkCloudEngine
 
 /// Links by which people show that an address is theirs.
 extension CredentialStore {
-    /// What a link says.
+    /// The content of a link.
     package struct AddressLink: Hashable, Sendable {
         /// The account's identifier.
         package let account: String
@@ -15,8 +15,8 @@ extension CredentialStore {
         }
     }
 
-    /// Makes the key of a link that gives an account another address. It is good for a day, and until the account has another password.
-    /// Nothing is stored.
+    /// Makes the key of a link that gives an account another address. The key is valid for a day, but no longer than the
+    /// account's password. Nothing is stored.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func addressLinkKey(_ link: AddressLink) async throws(CredentialError) -> String {
@@ -25,7 +25,7 @@ extension CredentialStore {
             Data(try await mark(of: link.account) + Array(text.utf8)), for: "address", until: now() + Self.passwordLinkAge)
     }
 
-    /// Returns what a key says; `nil` where it is over, or is none.
+    /// Returns the content of a link's key; `nil` where the key is no longer valid, or is none.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func address(ofLink key: String) async throws(CredentialError) -> AddressLink? {

@@ -5,7 +5,7 @@ import TidemarkModel
 extension CredentialStore {
     /// Returns whether somebody signed in to an account from an address before, or uses a session of it there.
     ///
-    /// - Parameter address: As limits know it.
+    /// - Parameter address: The client's address as limits count it (``NetworkAddress/host``).
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func isKnown(_ address: String, to account: String) async throws(CredentialError) -> Bool {
         let now = now()
@@ -14,13 +14,13 @@ extension CredentialStore {
 
     /// Makes a token by which a device, or a browser, shows that somebody signed in to an account on it before.
     ///
-    /// It lets nobody in. An attempt to sign in that shows it does not wait for the attempts of strangers.
+    /// The token does not sign anybody in. A sign-in attempt with it does not wait for the attempts of strangers.
     public func deviceToken(of account: String) -> String {
         signedText(
             Data("\(account)\n\(Hexadecimal.text(random(8)))".utf8), for: "device", until: now() + CredentialLimits.knownAge)
     }
 
-    /// Returns what names the device of a token; `nil` when the token is not this cloud's, has expired, or is for another account.
+    /// Returns the name of a token's device; `nil` when the token is not this cloud's, has expired, or is for another account.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func device(_ token: String, of account: String) throws(CredentialError) -> String? {

@@ -3,13 +3,13 @@ import TidemarkCloudEngine
 
 /// Links with which people set passwords that they have forgotten, or never had.
 extension CredentialStore {
-    /// For how long a link is good: microseconds, a day.
+    /// How long a link is valid: microseconds, a day.
     package static let passwordLinkAge: Int64 = 24 * 60 * 60 * 1_000_000
-    /// Bytes of the digest by which a link knows whether the account's password is still the one that it was.
+    /// Bytes of the digest that shows whether the account's password has changed since a link was made.
     static let markSize = 16
 
-    /// Makes the key of a link with which somebody sets an account's password. It is good for a day, and until the account's password is set
-    /// or removed: once. Nothing is stored.
+    /// Makes the key of a link with which a person sets an account's password. The key is valid for a day, and until the
+    /// account's password is set or removed, so it works once. Nothing is stored.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func passwordLinkKey(of account: String) async throws(CredentialError) -> String {
@@ -17,7 +17,7 @@ extension CredentialStore {
         return signedText(Data(mark + Array(account.utf8)), for: "password", until: now() + Self.passwordLinkAge)
     }
 
-    /// Returns the account whose password a key sets; `nil` where it is over, was used, or is none.
+    /// Returns the account whose password a key sets; `nil` where the key has expired, was used, or is none.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func account(ofPasswordLink key: String) async throws(CredentialError) -> String? {
@@ -32,9 +32,9 @@ extension CredentialStore {
         return String(validating: payload.dropFirst(markSize), as: UTF8.self)
     }
 
-    /// Sets the password of a link's account, once: of several who have the link, the first one does.
+    /// Sets the password of a link's account. Only the first call with the link succeeds.
     ///
-    /// - Returns: The account; `nil` where the link is over, was used, or is none. Nothing is changed then.
+    /// - Returns: The account; `nil` where the link has expired, was used, or is none. Nothing is changed then.
     /// - Throws: ``CredentialError`` `invalid`, `storage`, `busy`.
     package func setPassword(_ password: String, byLink key: String) async throws(CredentialError) -> String? {
         try await refresh()
@@ -51,7 +51,7 @@ extension CredentialStore {
         return Digest.areEqual(payload.prefix(Self.markSize), Self.mark(of: account, atVersion: version)) ? account : nil
     }
 
-    /// A digest that is another one after each change of the account's password, its removal among them.
+    /// A digest that changes whenever the account's password is set or removed.
     func mark(of account: String) async throws(CredentialError) -> [UInt8] {
         Self.mark(of: account, atVersion: try await stored { try await storage.passwordVersion(of: account) })
     }

@@ -15,7 +15,7 @@ extension CredentialStore {
         return bytes
     }
 
-    /// Gives an account a password, and ends its sessions: whoever had the old one is out.
+    /// Gives an account a password, and ends its sessions: whoever had the old password is signed out.
     ///
     /// - Parameters:
     ///   - password: 8 to 1,024 bytes, counted in the normal form C of Unicode.
@@ -36,8 +36,8 @@ extension CredentialStore {
         }
     }
 
-    /// Takes an account's password away, and ends its sessions: nobody signs in to it until it has another one, but with an identity that is
-    /// connected with it.
+    /// Removes an account's password, and ends its sessions. Until it has another password, only a connected identity signs in to
+    /// it.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func removePassword(of account: String) async throws(CredentialError) {
@@ -52,8 +52,9 @@ extension CredentialStore {
 
     /// Whether a password is an account's.
     ///
-    /// It takes some four tenths of a second, and the same time for an account that has none, or for nobody: a client that guesses does not
-    /// learn whether there is one. Only an account whose hash is of an earlier, lower cost takes longer, until somebody signs in to it.
+    /// It takes some four tenths of a second, also for an account without a password and without an account: a client that
+    /// guesses does not learn whether the account exists. Only an account whose hash has an earlier, lower cost takes longer,
+    /// until its next sign-in.
     ///
     /// - Throws: ``CredentialError`` `busy` when too many wait already; `storage`.
     public func checkPassword(_ password: String, of account: String?) async throws(CredentialError) -> Bool {
@@ -63,12 +64,13 @@ extension CredentialStore {
     /// Signs an account in.
     ///
     /// - Parameters:
-    ///   - code: Of the second factor, where the account has one: what its app shows, or a recovery code.
-    ///   - device: What it signs in on, as that says itself.
-    ///   - system: The operating system of that, as it says itself.
-    ///   - address: From where.
-    ///   - isKnown: Whether somebody signed in to the account from there, or on the device, before: such an attempt does not wait for strangers.
-    ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
+    ///   - code: The code of the second factor, if the account has one: of the app, or a recovery code.
+    ///   - device: The device's name for itself.
+    ///   - system: The device's operating system, by its own account.
+    ///   - address: The client's address.
+    ///   - isKnown: Whether the address or the device was used to sign in to the account before: such an attempt does not wait
+    ///     for strangers.
+    ///   - name: The account's name as it was typed. If there is no such account, the audit log gets a digest of the name.
     /// - Returns: The token of a session, or why there is none. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
     public func signIn(
@@ -107,18 +109,20 @@ extension CredentialStore {
         return .refused
     }
 
-    /// Checks the password of a sign-in, and then the code, which is used up. The audit log gets what was wrong.
+    /// Checks the password of a sign-in, and then the code, which is used up. The audit log gets the reason of a refusal.
     ///
     /// - Parameters:
-    ///   - container: The one that the session is to be for; `nil` where it is for none. Where it is not served no code is used up.
-    ///   - event: What the audit log gets, with what was wrong as the outcome.
+    ///   - container: The container of the session; `nil` where it is for none. If the container is not served, no code is used
+    ///     up.
+    ///   - event: The entry for the audit log, which gets the reason of a refusal as the outcome.
     /// - Returns: The account, and the hash that a session is added with.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `busy`, `storage`.
     func verify(
         _ password: String, code: String, of account: String?, from origin: SignInOrigin, to container: String? = nil,
         as event: AuditEvent
     ) async throws(CredentialError) -> SignInResult<(account: String, hash: PasswordHash)> {
-        // No account has such a password. It costs no hash, so that strangers could fill the audit log with it until older entries go.
+        // No account has such a password. The attempt is not logged: it costs no hash, so strangers could fill the audit log with
+        // such.
         guard PasswordHash.bytes(of: password) != nil else { return .refused }
         var event = event
         guard let hash = try await matchingHash(password, of: account, from: origin), let account else {
@@ -134,9 +138,9 @@ extension CredentialStore {
         return .signedIn((account, hash))
     }
 
-    /// Uses up a code of an account's second factor, where it has one. What it refuses is in the audit log.
+    /// Uses up a code of an account's second factor, if it has one. A refusal is added to the audit log.
     ///
-    /// - Returns: Why it lets nobody in; `nil` where it does.
+    /// - Returns: Why the code is refused; `nil` where it is accepted.
     func refusal(
         ofCode code: String, of account: String, as event: AuditEvent
     ) async throws(CredentialError) -> CodeRefusal? {
@@ -161,7 +165,7 @@ extension CredentialStore {
 
     /// Counts a code that can be guessed.
     ///
-    /// - Returns: Seconds until one may be tried; `nil` where this one may.
+    /// - Returns: Seconds until a code may be tried; `nil` where this one may.
     private func wait(forCodeOf account: String) async throws(CredentialError) -> Int? {
         if let seconds = try await stored({ try await storage.countCode(CodeAttempts.rate(of: account)) }) {
             return seconds > 0 ? Int(seconds.rounded(.up)) : nil
@@ -170,13 +174,13 @@ extension CredentialStore {
         return codes.withLock { $0.take(account, at: now) }.map { Int(($0 + 999_999) / 1_000_000) }
     }
 
-    /// The hash that is kept of an account's password, if it is this one.
+    /// Returns the stored hash of an account's password, if the given password matches it.
     ///
-    /// A hash of a lower cost than ``cost`` is replaced by one of that cost, which takes the same turn.
+    /// A hash with a lower cost than ``cost`` is replaced by one with that cost, in the same turn.
     func matchingHash(
         _ password: String, of account: String?, from origin: SignInOrigin, isAgain: Bool = false
     ) async throws(CredentialError) -> PasswordHash? {
-        // Of the text alone, so that it tells nothing.
+        // This depends on the text alone, so the time tells nothing about the account.
         guard let bytes = PasswordHash.bytes(of: password) else { return nil }
         var found: PasswordHash?
         if let account, let row = try await stored({ try await storage.password(of: account) }) { found = try PasswordHash(row) }
@@ -188,7 +192,7 @@ extension CredentialStore {
             let given = try await hasher.hash(
                 bytes, salt: kept?.salt ?? [UInt8](repeating: 0, count: PasswordHash.saltSize), cost: kept?.cost ?? cost)
             let isRight = kept.map { Digest.areEqual($0.digest, given.digest) } ?? false
-            // Also for a wrong password: otherwise the time would tell that the account has an old hash, and that the guess is wrong.
+            // A new hash is made for a wrong password, too. Otherwise the time would tell a wrong guess from a right one.
             let renewed = isOld ? try await hasher.hash(bytes, salt: salt, cost: cost) : nil
             return (isRight, renewed)
         }
@@ -198,7 +202,7 @@ extension CredentialStore {
             try await storage.replacePassword(kept.stored, by: renewed.stored, of: account)
         }
         if isKept { return renewed }
-        // Another sign-in has replaced the hash, or the password was changed: one more look tells which.
+        // Another sign-in has replaced the hash, or the password was changed: one more attempt finds out which.
         return isAgain ? nil : try await matchingHash(password, of: account, from: origin, isAgain: true)
     }
 }

@@ -2,14 +2,14 @@ import Foundation
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What an account has as a second factor.
+/// The state of an account's second factor.
 package struct SecondFactor: Hashable, Sendable {
     /// How many recovery codes are left.
     package let recoveryCodes: Int
     /// When it was set up: microseconds since 1970 UTC.
     package let added: Int64
 
-    /// What people read of it, such as `set up, 7 recovery codes left`.
+    /// The state as a text for people, such as `set up, 7 recovery codes left`.
     package var text: String {
         switch recoveryCodes {
         case 0: "set up, no recovery code left"
@@ -19,11 +19,11 @@ package struct SecondFactor: Hashable, Sendable {
     }
 }
 
-/// Second factors of accounts: a code of an app, beside the password.
+/// Second factors of accounts: a code from an app, beside the password.
 extension CredentialStore {
-    /// How many recovery codes there are.
+    /// How many recovery codes are made.
     private static let recoveryCodes = 8
-    /// For how long a secret waits until its first code: microseconds, 15 minutes.
+    /// How long a new secret waits for its first code: microseconds, 15 minutes.
     private static let patience: Int64 = 15 * 60_000_000
 
     /// Whether an account has a second factor.
@@ -33,7 +33,7 @@ extension CredentialStore {
         try await stored { try await storage.secondFactor(of: account) } != nil
     }
 
-    /// Returns what is known of an account's second factor; `nil` where it has none.
+    /// Returns the state of an account's second factor; `nil` where it has none.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func secondFactor(of account: String) async throws(CredentialError) -> SecondFactor? {
@@ -52,19 +52,19 @@ extension CredentialStore {
         )
     }
 
-    /// Returns the secret that a text of ``newSecondFactor(of:)`` carries, as apps take it; `nil` where it is over.
+    /// Returns the secret in a text of ``newSecondFactor(of:)``, as apps take it; `nil` where the text has expired.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func secret(ofSecondFactor form: String, of account: String) throws(CredentialError) -> String? {
         try pending(form, account).map(TimeCode.base32)
     }
 
-    /// Gives an account a second factor, in place of the one it has.
+    /// Gives an account a second factor, which replaces the one that it has.
     ///
     /// - Parameters:
     ///   - form: A text of ``newSecondFactor(of:)``.
-    ///   - code: What the app shows.
-    /// - Returns: The recovery codes, each good once, which are not stored; `nil` where the code is wrong.
+    ///   - code: The code that the app shows.
+    /// - Returns: The recovery codes, each valid once, which are not stored; `nil` where the code is wrong.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func setSecondFactor(of account: String, to form: String, code: String) async throws(CredentialError) -> [String]? {
         guard let secret = try pending(form, account), let step = Self.step(of: Self.bare(code), secret, at: now()) else {
@@ -77,7 +77,7 @@ extension CredentialStore {
         return codes
     }
 
-    /// Gives an account other recovery codes. Those that it had are good no longer.
+    /// Gives an account new recovery codes. Its former ones are no longer valid.
     ///
     /// - Returns: The codes, which are not stored; `nil` where the account has no second factor, or it was changed at the same time.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
@@ -98,21 +98,22 @@ extension CredentialStore {
         }
     }
 
-    /// What is stored of recovery codes.
+    /// The digests that are stored of recovery codes.
     private static func digests(of codes: [String]) -> [UInt8] {
         codes.flatMap { Digest.sha256(Array(bare($0).utf8)) }
     }
 
-    /// Takes an account's second factor away.
+    /// Removes an account's second factor.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func removeSecondFactor(of account: String) async throws(CredentialError) {
         try await stored { try await storage.setSecondFactor(nil, of: account) }
     }
 
-    /// Whether a code is one of an account's second factor, and uses it up; `true` where the account has none.
+    /// Uses up a code of an account's second factor.
     ///
-    /// - Parameter code: What the app shows, or a recovery code.
+    /// - Parameter code: The code that the app shows, or a recovery code.
+    /// - Returns: Whether the code is right; `true` where the account has no second factor.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func useSecondFactor(of account: String, code: String) async throws(CredentialError) -> Bool {
         guard let row = try await stored({ try await storage.secondFactor(of: account) }) else { return true }
@@ -139,16 +140,16 @@ extension CredentialStore {
         return Array(payload.prefix(20))
     }
 
-    /// The step whose code it is, at most one before or after the present.
+    /// Returns the step of time that has the code, at most one before or after the present.
     private static func step(of code: String, _ secret: [UInt8], at time: Int64) -> Int64? {
         let now = TimeCode.step(at: time)
         return (now - 1...now + 1).first { areEqual(TimeCode.code(secret, step: $0), code) }
     }
 
-    /// Whether a text is as short as what an app shows.
+    /// Whether a text is as short as an app's code.
     static func isTimeCode(_ code: String) -> Bool { bare(code).count == 6 }
 
-    /// A code without what people type between its parts.
+    /// A code without the characters that people type between its parts.
     private static func bare(_ code: String) -> String {
         String(
             decoding: code.lowercased().utf8.filter { (0x30...0x39).contains($0) || (0x61...0x7a).contains($0) }, as: UTF8.self)

@@ -1,17 +1,17 @@
 /// The order in which passwords are hashed: a value without input or output.
 ///
-/// Two lanes take turns, as long as attempts wait in both: one for attempts from where an account is known, one for all others. In each lane the
-/// networks take turns, and in each network its addresses. So an attempt waits for one of each network at the most, however many attempts an
-/// attacker makes, and an attempt from a known place for no attacker at all, beyond every second turn.
+/// Two lanes take turns, as long as attempts wait in both: one for attempts from a known address or device, one for all others.
+/// In each lane the networks take turns, and in each network its addresses. So an attempt waits for one attempt of each network
+/// at most, however many an attacker makes. An attempt from a known place loses only every second turn to strangers.
 struct HashQueue {
-    /// Where an attempt stands.
+    /// The lane of an attempt.
     enum Lane: Int, CaseIterable, Sendable {
-        /// From an address or a device from which somebody signed in to the account before.
+        /// For attempts from an address or a device from which there was a sign-in to the account before.
         case known
         case unknown
     }
 
-    /// What becomes of an attempt.
+    /// The result of adding an attempt.
     enum Entry: Equatable {
         case waits
         /// It waits, and an attempt that waited already has lost its place.
@@ -20,7 +20,7 @@ struct HashQueue {
         case isRefused
     }
 
-    /// How many attempts may wait.
+    /// The most attempts that may wait.
     struct Room: Sendable {
         var ofAddress = 4
         var ofNetwork = 8
@@ -29,7 +29,7 @@ struct HashQueue {
 
     /// The attempts of one network.
     private struct Network {
-        /// Those of each address, in the order in which the addresses have their turns; none is empty.
+        /// The attempts of each address, in the order in which the addresses have their turns; none is empty.
         var addresses: [(name: String, tickets: [Int])] = []
         var count = 0
 
@@ -50,18 +50,18 @@ struct HashQueue {
     private var lines = [Line](repeating: Line(), count: Lane.allCases.count)
     private var last = Lane.unknown
 
-    /// - Parameter choice: Picks one of so many; a parameter for tests.
+    /// - Parameter choice: Picks a number from 0 to below its argument; a parameter for tests.
     init(_ room: Room = Room(), choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }) {
         (self.room, self.choice) = (room, choice)
     }
 
     var count: Int { lines.reduce(0) { $0 + $1.count } }
 
-    /// Takes in an attempt.
+    /// Adds an attempt.
     ///
-    /// When a network has as many as it may, an address with fewer takes the place of the last one of the address with most. When a lane is
-    /// full, a network with fewer does the same with the network that has most; where all have one, the new one takes the place of another by
-    /// lot, so that nobody holds all the places by coming first.
+    /// When a network has as many attempts as it may, an address with fewer displaces the last attempt of the address with most.
+    /// When a lane is full, a network with fewer displaces an attempt of the network with most. If all networks have one, a new
+    /// network displaces one by lot, so that nobody holds all places by coming first.
     mutating func add(_ ticket: Int, _ lane: Lane, address: String, network: String) -> Entry {
         let place = lines[lane.rawValue].networks.firstIndex { $0.name == network }
         let own = place.map { lines[lane.rawValue].networks[$0].network }
@@ -85,7 +85,7 @@ struct HashQueue {
         return displaced.map(Entry.displaces) ?? .waits
     }
 
-    /// Takes out the attempt whose turn it is.
+    /// Removes and returns the attempt whose turn it is.
     mutating func next() -> Int? {
         let other = Lane(rawValue: 1 - last.rawValue)!
         let lane = lines[other.rawValue].count > 0 ? other : last
@@ -96,13 +96,13 @@ struct HashQueue {
         let ticket = tickets.removeFirst()
         network.count -= 1
         lines[lane.rawValue].count -= 1
-        // Behind all others.
+        // The address and the network go behind all others.
         if !tickets.isEmpty { network.addresses.append((address, tickets)) }
         if network.count > 0 { lines[lane.rawValue].networks.append((name, network)) }
         return ticket
     }
 
-    /// Takes out an attempt that nobody waits for any more.
+    /// Removes an attempt whose task was cancelled.
     mutating func remove(_ ticket: Int) {
         for lane in lines.indices {
             for place in lines[lane].networks.indices {

@@ -1,10 +1,10 @@
 import Foundation
 
-/// An address of a client, by the names that limits count it under.
+/// An address of a client, with the names under which limits count it.
 ///
 /// An IPv4 address that is written as one of IPv6 (`::ffff:192.0.2.7`) is the same address. A zone (`fe80::1%eth0`) is left out.
 public struct NetworkAddress: Hashable, Sendable {
-    /// The address; of IPv6 its first half (/64), because one subscriber has all of the other half.
+    /// The address; for IPv6 its first half (/64), because one subscriber has all of the other half.
     public let host: String
     /// The network: /24 of IPv4, /48 of IPv6. A customer of a provider has up to that much.
     public let network: String

@@ -1,9 +1,9 @@
 import COpenSSL
 import Foundation
 
-/// What is kept of a password: scrypt (RFC 7914) of it, with a salt.
+/// The stored hash of a password: scrypt (RFC 7914) with a salt.
 struct PasswordHash: Hashable, Sendable {
-    /// What a hash takes: 128 · 2^`logN` · `r` bytes of memory, and time in proportion to that and to `p`.
+    /// The cost of a hash: 128 · 2^`logN` · `r` bytes of memory, and time in proportion to that and to `p`.
     struct Cost: Hashable, Sendable {
         var logN: Int64
         var r: Int64
@@ -15,10 +15,10 @@ struct PasswordHash: Hashable, Sendable {
         /// Bytes of memory.
         var memory: Int64 { (128 * r) << logN }
 
-        /// How long it takes, beside others.
+        /// The time that it takes, relative to other costs.
         var work: Int64 { (r * p) << logN }
 
-        /// Whether it can be afforded: the file it stands in may be damaged.
+        /// Whether the cost is acceptable: a damaged file may have any.
         var isBounded: Bool {
             (1...20).contains(logN) && (1...16).contains(r) && (1...16).contains(p) && memory <= 256 << 20 && work <= 1 << 24
         }
@@ -29,7 +29,7 @@ struct PasswordHash: Hashable, Sendable {
     let digest: [UInt8]
 
     static let saltSize = 16
-    /// The largest cost, and what scrypt needs besides.
+    /// The memory of the largest cost, and what scrypt needs besides.
     private static let memoryMax: UInt64 = 272 << 20
 
     /// - Throws: ``CredentialError`` `storage` when the memory for it can't be had.
@@ -55,14 +55,14 @@ struct PasswordHash: Hashable, Sendable {
         self.digest = digest
     }
 
-    /// A password's bytes, in the normal form C of Unicode, so that it is the same whatever keyboard it is typed on.
+    /// A password's bytes, in the normal form C of Unicode: a password is the same whatever keyboard it is typed on.
     ///
-    /// - Returns: `nil` when there are fewer than 8 or more than 1,024, or one is zero.
+    /// - Returns: `nil` when there are fewer than 8 or more than 1,024 bytes, or one is zero.
     static func bytes(of password: String) -> [UInt8]? {
-        // What is far too long is not even normalised; no normal form is less than a third of it.
+        // A far too long text is not even normalised: its normal form has at least a third of its bytes.
         guard password.utf8.count <= 4096 else { return nil }
         let bytes = Array(password.precomposedStringWithCanonicalMapping.utf8)
-        // HMAC, in scrypt, fills up with zeros: with and without them at its end a password would be the same.
+        // HMAC, in scrypt, pads with zeros: with and without zeros at its end, a password would have the same hash.
         return (8...1024).contains(bytes.count) && !bytes.contains(0) ? bytes : nil
     }
 }

@@ -11,15 +11,15 @@ actor PasswordHasher {
     }
 }
 
-/// From where somebody tries a password, for the order in which passwords are hashed.
+/// The origin of an attempt with a password, which decides when the password is hashed.
 struct SignInOrigin: Hashable, Sendable {
     var lane: HashQueue.Lane
     var address: String
     var network: String
 
     /// - Parameters:
-    ///   - address: As limits know it.
-    ///   - isKnown: Whether somebody signed in to the account from there before.
+    ///   - address: The client's address as limits count it.
+    ///   - isKnown: Whether the address or the device was used to sign in to the account before.
     init(address: String, isKnown: Bool) {
         lane = isKnown ? .known : .unknown
         self.address = address
@@ -30,7 +30,7 @@ struct SignInOrigin: Hashable, Sendable {
     static let own = SignInOrigin(address: "", isKnown: true)
 }
 
-/// Hashes passwords, few at a time, since each takes much memory; the others wait, by ``HashQueue``, and too many are turned away.
+/// Hashes passwords, few at a time, because each takes much memory. The others wait in a ``HashQueue``; too many are refused.
 final class PasswordHashers: Sendable {
     private struct State {
         var queue: HashQueue
@@ -45,9 +45,9 @@ final class PasswordHashers: Sendable {
     private let state: LockedValue<State>
 
     /// - Parameters:
-    ///   - count: How many hash at once. Each needs the memory of one hash.
-    ///   - room: How many may wait.
-    ///   - choice: Picks one of so many; a parameter for tests.
+    ///   - count: How many passwords are hashed at once. Each needs the memory of one hash.
+    ///   - room: How many attempts may wait.
+    ///   - choice: Picks a number from 0 to below its argument; a parameter for tests.
     init(
         count: Int = 1, room: HashQueue.Room = .init(), choice: @escaping @Sendable (Int) -> Int = { Int.random(in: 0..<$0) }
     ) {
@@ -55,7 +55,7 @@ final class PasswordHashers: Sendable {
         state = LockedValue(State(queue: HashQueue(room, choice: choice), free: hashers))
     }
 
-    /// How many wait.
+    /// How many attempts wait.
     var waiting: Int { state.withLock { $0.queue.count } }
 
     /// - Throws: ``CredentialError`` `busy` or `storage`.
@@ -67,7 +67,7 @@ final class PasswordHashers: Sendable {
         }
     }
 
-    /// Waits for a turn, and does something with a hasher in it.
+    /// Waits for a turn, and calls a body with a hasher.
     ///
     /// - Throws: ``CredentialError`` `busy` when too many wait already, and what `body` throws.
     func withTurn<Result: Sendable>(
@@ -87,7 +87,7 @@ final class PasswordHashers: Sendable {
             state.nextTicket += 1
             return state.nextTicket
         }
-        // Behind the handler, no cancellation of this attempt comes any more.
+        // After the handler, no cancellation of this attempt comes any more.
         defer { state.withLock { state in _ = state.withdrawn.remove(ticket) } }
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in enter(ticket, origin, continuation) }
@@ -116,7 +116,7 @@ final class PasswordHashers: Sendable {
     private func withdraw(_ ticket: Int) {
         let continuation = state.withLock { state -> CheckedContinuation<PasswordHasher?, Never>? in
             guard let continuation = state.waiting.removeValue(forKey: ticket) else {
-                // It has its turn, or does not wait yet.
+                // The attempt has its turn, or does not wait yet.
                 state.withdrawn.insert(ticket)
                 return nil
             }

@@ -1,4 +1,4 @@
-/// Codes that are made of a secret and the time, as authenticator apps make them: RFC 6238 with HMAC-SHA-1, 30 seconds and 6 digits.
+/// Codes of a secret and the time, as authenticator apps make them: RFC 6238 with HMAC-SHA-1, 30 seconds and 6 digits.
 package enum TimeCode {
     /// Seconds for which a code is shown.
     static let period: Int64 = 30

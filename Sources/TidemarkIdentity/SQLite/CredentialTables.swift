@@ -12,7 +12,7 @@ enum CredentialTables {
 
     // Names of secrets.
     static let secret = "secret"
-    /// 8 bytes until when, and the secret that was before.
+    /// The name of the previous secret. Its content begins with 8 bytes, which say until when it is valid.
     static let previousSecret = "secret.previous"
 
     static let sql = """
@@ -32,7 +32,7 @@ enum CredentialTables {
         CREATE INDEX sessions_by_kept ON sessions (kept);
         """ + added
 
-    /// Tables that came later: files that were made before get them when they are opened.
+    /// Tables that were added later: an older file gets them when it is opened.
     private static let added = """
         CREATE TABLE IF NOT EXISTS known_addresses (account TEXT NOT NULL, address TEXT NOT NULL, used INTEGER NOT NULL,
             PRIMARY KEY (account, address)) STRICT, WITHOUT ROWID;
@@ -78,7 +78,7 @@ enum CredentialTables {
         "sync_failures_by_container", "sync_failures_by_account", "audit_of_sign_in",
     ]
 
-    /// Columns that came later: files that were made before get them when they are opened.
+    /// Columns that were added later: an older file gets them when it is opened.
     private static let addedColumns = [
         ("sessions", "device", "TEXT NOT NULL DEFAULT ''"), ("sessions", "used", "INTEGER NOT NULL DEFAULT 0"),
         ("sessions", "address", "TEXT NOT NULL DEFAULT ''"), ("audit", "before_change", "TEXT NOT NULL DEFAULT ''"),
@@ -94,7 +94,7 @@ enum CredentialTables {
         return try addedNames.isSubset(of: objects) && missingColumns(db).isEmpty
     }
 
-    /// Gives the tables what they miss.
+    /// Adds the tables and columns that are missing.
     static func complete(_ db: Database) throws {
         try db.execute(sql: added)
         for (table, name, type) in try missingColumns(db) {

@@ -1,9 +1,9 @@
-/// Which requests that a key has signed have come, so that none does a second time.
+/// Remembers the requests that a key has signed, so that none is accepted twice.
 ///
-/// It has the process's life, and room for so many. What no longer fits is forgotten with all that was signed before it, and nothing that is
-/// as old is let in any more.
+/// The memory lasts as long as the process, and has room for a number of requests. When it is full, it forgets the requests of
+/// the oldest second, and refuses all requests that were signed in that second or before.
 struct ReplayMemory: Sendable {
-    /// By what a request is known again: the first half of the signature's `r`.
+    /// The mark of a request, which its copies have too: the first half of the signature's `r`.
     struct Mark: Hashable, Sendable {
         private let high, low: UInt64
 
@@ -14,26 +14,26 @@ struct ReplayMemory: Sendable {
     }
 
     private let capacity: Int
-    /// By the second in which they were signed.
+    /// The marks, by the second in which the requests were signed.
     private var seen: [Int64: Set<Mark>] = [:]
     private var count = 0
-    /// How many it remembers.
+    /// How many requests it remembers.
     var size: Int { count }
-    /// What was signed then, or before, is not let in.
+    /// Requests that were signed in this second, or before, are refused.
     private var forgotten = Int64.min
     private var lastSweep = Int64.min
 
     init(capacity: Int) { self.capacity = capacity }
 
-    /// Takes note of a request.
+    /// Remembers a request, or refuses it.
     ///
     /// - Parameters:
-    ///   - second: When it was signed: seconds since 1970 UTC.
-    ///   - now: The same.
+    ///   - second: When the request was signed: seconds since 1970 UTC.
+    ///   - now: The present time: seconds since 1970 UTC.
     mutating func admit(_ mark: Mark, signed second: Int64, at now: Int64) throws(SignatureFailure) {
         if now != lastSweep {
             lastSweep = now
-            // What is older is refused for its date.
+            // Older requests are refused for their date.
             for old in seen.keys where old < now - ServerKey.tolerance - 1 { forget(old) }
         }
         guard second > forgotten else { throw .forgotten }

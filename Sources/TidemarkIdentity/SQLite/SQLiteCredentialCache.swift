@@ -4,12 +4,12 @@ import TidemarkCloudEngine
 import TidemarkModel
 import TidemarkSQLite
 
-/// What is looked up with every request, in memory, and always as the file has it: a change of this process or another is seen at once.
+/// The rows that each request looks up, in memory. They are always as the file has them: a change of any process is seen at once.
 final class SQLiteCredentialCache: Sendable {
     private struct State {
         var version: Int64?
         var revision: Int64?
-        /// As far as it was asked for.
+        /// `nil` before the first look-up.
         var credentials: StoredCredentials?
         var sessions = BoundedCache<[UInt8], StoredSession>(capacity: 50_000)
     }
@@ -19,11 +19,11 @@ final class SQLiteCredentialCache: Sendable {
 
     init(of file: URL) throws {
         connection = try SharedDatabase.watcher(of: file)
-        // From here on there is a secret to sign with.
+        // The first reading makes sure that there is a secret to sign with.
         _ = try current()
     }
 
-    /// Some microseconds, where nothing has changed.
+    /// Returns the present credentials. It takes some microseconds where nothing has changed.
     func current() throws(CredentialError) -> StoredCredentials {
         try read { state, _ in
             guard let credentials = state.credentials else { throw CredentialTables.damaged("secret") }
@@ -31,7 +31,7 @@ final class SQLiteCredentialCache: Sendable {
         }
     }
 
-    /// The session of that identifier; `nil` when there is none any more.
+    /// Returns the session with an identifier; `nil` when there is none, or none any more.
     func session(_ id: [UInt8]) throws(CredentialError) -> StoredSession? {
         try read { state, db in
             if let known = state.sessions[id] { return known }
@@ -42,7 +42,7 @@ final class SQLiteCredentialCache: Sendable {
         }
     }
 
-    /// Changes the row of a session, if it is held, as the file was changed: renewals and uses have nobody read it again.
+    /// Changes a session's row in memory as the file was changed, so that renewals and uses cause no new read.
     func update(_ id: [UInt8], _ change: (inout StoredSession) -> Void) {
         state.withLock { state in
             _ = state.sessions.update(id) { change(&$0) }
@@ -74,7 +74,7 @@ final class SQLiteCredentialCache: Sendable {
             }
             return .commit
         }
-        // Read before the content: what was committed in between is looked at the next time.
+        // The version was read before the content: a commit in between is noticed at the next look-up.
         state.version = version
     }
 

@@ -57,7 +57,7 @@ extension SQLiteCredentialStorage {
         return isOperator == true
     }
 
-    /// Adds a session of pages in a transaction that has looked at all that has to be so.
+    /// Adds a session of pages. The transaction has checked the conditions before.
     static func insert(_ session: StoredConsoleSession, auditing event: StoredAuditEvent, _ db: Database) throws {
         try keepKnown(session.address, to: session.account, at: session.began, db)
         try record(event, at: session.began, db)

@@ -29,7 +29,7 @@ extension SQLiteCredentialStorage {
     ) async throws -> Bool {
         try await writer.write { db in
             if let version { guard try Self.passwordVersion(of: account, db) == version else { return false } }
-            // Without a digest there is no password.
+            // A row without a digest means that the account has no password.
             try db.execute(
                 sql: """
                     INSERT INTO passwords (account, log_n, r, p, salt, digest, changed) VALUES (?, 1, 1, 1, x'', x'', ?)
@@ -66,7 +66,7 @@ extension SQLiteCredentialStorage {
         }
     }
 
-    /// Adds a session in a transaction that has looked at all that has to be so.
+    /// Adds a session. The transaction has checked the conditions before.
     static func insert(_ session: StoredSession, auditing event: StoredAuditEvent?, _ db: Database) throws {
         if let event { try record(event, at: session.began, db) }
         try db.execute(sql: "DELETE FROM sessions WHERE kept < ?", arguments: [session.began])
@@ -85,7 +85,7 @@ extension SQLiteCredentialStorage {
         try await writer.write { db in
             try db.execute(sql: "UPDATE sessions SET kept = max(kept, ?) WHERE id = ?", arguments: [kept, Data(id)])
         }
-        // Another process that knows the row as it was writes it once more than it had to, and no worse.
+        // Another process may hold the old row. Then it writes the renewal once more, which does no harm.
         cache.update(id) { $0.kept = max($0.kept, kept) }
     }
 
@@ -115,7 +115,7 @@ extension SQLiteCredentialStorage {
             try db.execute(
                 sql: "UPDATE sessions SET device = ? WHERE id = ? AND account = ?", arguments: [device, Data(id), account])
             guard db.changesCount > 0 else { return false }
-            // Other processes may know the row as it was.
+            // Other processes may hold the old row.
             try CredentialTables.bump(db)
             return true
         }
@@ -193,7 +193,7 @@ extension SQLiteCredentialStorage {
         }
     }
 
-    /// Keeps an address as one from which somebody was signed in to an account. The oldest beyond the limit go.
+    /// Remembers an address from which an account was used. The oldest addresses beyond the limit are removed.
     static func keepKnown(_ address: String, to account: String, at now: Int64, _ db: Database) throws {
         guard !address.isEmpty else { return }
         try db.execute(
@@ -238,7 +238,7 @@ extension SQLiteCredentialStorage {
         }
     }
 
-    /// Adds an entry in a transaction, and removes those whose time is over.
+    /// Adds an entry in a transaction, and removes expired ones.
     static func record(_ event: StoredAuditEvent, at now: Int64, _ db: Database) throws {
         try db.execute(
             sql: """
@@ -258,9 +258,9 @@ extension SQLiteCredentialStorage {
             ])
     }
 
-    /// Removes entries whose time is over. The table lets go of nothing that is younger than a day.
+    /// Removes expired entries. A trigger of the table refuses to delete an entry of the last day.
     ///
-    /// It looks at the oldest ones by their index, and at no others: it runs with each entry that is added.
+    /// It looks at the oldest entries only, by their index, because it runs with each entry that is added.
     private static let trimming = """
         DELETE FROM audit WHERE number IN (
             SELECT number FROM (SELECT number, at FROM audit WHERE at < ?3 ORDER BY at, number LIMIT ?5) WHERE at < ?1 OR number <= ?2)
@@ -269,7 +269,7 @@ extension SQLiteCredentialStorage {
 }
 
 extension StoredPassword {
-    /// What is kept of an account's password.
+    /// The stored hash of an account's password.
     init?(of account: String, _ db: Database) throws {
         guard
             let row = try Row.fetchOne(
@@ -281,7 +281,7 @@ extension StoredPassword {
             salt: Array(row.decode(Data.self, atIndex: 3)), digest: Array(row.decode(Data.self, atIndex: 4)))
     }
 
-    /// Writes it into the row of an account.
+    /// Writes the hash into the row of an account.
     fileprivate func keep(of account: String, _ db: Database) throws {
         try db.execute(
             sql: "UPDATE passwords SET log_n = ?, r = ?, p = ?, salt = ?, digest = ? WHERE account = ?",

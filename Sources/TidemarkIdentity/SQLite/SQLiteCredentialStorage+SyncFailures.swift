@@ -2,7 +2,7 @@ import GRDB
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// What devices were refused.
+/// Refused requests of clients.
 extension SQLiteCredentialStorage {
     func record(_ failures: [SyncFailure], at now: Int64) async throws {
         try await writer.write { db in

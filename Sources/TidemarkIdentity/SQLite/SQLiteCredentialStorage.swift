@@ -6,7 +6,7 @@ import TidemarkSQLite
 
 /// Stores credentials in `access.sqlite`, in the directory of an embedded cloud.
 ///
-/// What was signed and has come is in this process's memory, and begins again with it: see ``ReplayMemory``.
+/// The signed requests that have come are in this process's memory, since its start: see ``ReplayMemory``.
 final class SQLiteCredentialStorage: CredentialStorage {
     let writer: CredentialWriter
     let cache: SQLiteCredentialCache
@@ -16,9 +16,9 @@ final class SQLiteCredentialStorage: CredentialStorage {
     /// Opens the file, and makes it if it is not there.
     ///
     /// - Parameters:
-    ///   - second: The second of now, in seconds since 1970 UTC.
+    ///   - second: The present time, in seconds since 1970 UTC.
     ///   - random: Makes the secret of a new file.
-    /// - Throws: ``CredentialError`` `untrusted` where others may read the file and it is not one's own.
+    /// - Throws: ``CredentialError`` `untrusted` where other users may read the file and its mode can't be changed.
     init(at directory: URL, second: Int64, random: (Int) -> [UInt8]) throws {
         try Folder.make(directory, mode: 0o700)
         let file = directory.appendingPathComponent(CredentialTables.file)
@@ -32,9 +32,9 @@ final class SQLiteCredentialStorage: CredentialStorage {
         notedSince = second
     }
 
-    /// Makes the file as one that only its owner may read; SQLite gives what it puts beside it the same mode.
+    /// Makes the file, or its mode, so that only its owner may read it. SQLite gives the files beside it the same mode.
     ///
-    /// A file that is there is not opened: closing it would release the locks that SQLite has on it in this process.
+    /// A file that exists is not opened: closing it would release the locks that SQLite has on it in this process.
     private static func makePrivate(_ file: URL) throws(CredentialError) {
         func failure(_ what: String) -> CredentialError {
             CredentialError(.storage, "cannot \(what) \(file.path): \(String(cString: strerror(errno)))")
@@ -55,10 +55,10 @@ final class SQLiteCredentialStorage: CredentialStorage {
             .untrusted, "others may read \(file.path), which has secrets; have its owner keep it from them: chmod 600")
     }
 
-    /// While the file is made, no other opening of this process has it open.
+    /// Held while the file is made, so that nothing else in this process has it open then.
     private static let beginning = LockedValue(())
 
-    /// Gives a file what it lacks: the secret, and tables and columns that came later.
+    /// Adds what a file lacks: the secret, and tables and columns that were added later.
     private static func complete(_ database: SharedDatabase, _ random: (Int) -> [UInt8]) throws {
         let isComplete = try database.reader.read { db in
             guard try CredentialTables.areComplete(db) else { return false }

@@ -4,11 +4,11 @@ import TidemarkModel
 /// Operators and their sessions of the console.
 extension CredentialStore {
     private static let minute: Int64 = 60_000_000
-    /// For how long a console session is good that nobody uses: microseconds.
+    /// How long a console session lasts without a use: microseconds.
     package static let consoleIdleTime = 30 * minute
-    /// For how long a console session is good at the most: microseconds.
+    /// The longest time that a console session lasts: microseconds.
     package static let consoleLifetime = 12 * 60 * minute
-    /// How long ago a password was entered at the most that counts as entered just now: microseconds.
+    /// How long an entered password counts as entered just now: microseconds.
     package static let confirmationAge = 10 * minute
 
     /// Returns all operators.
@@ -28,9 +28,9 @@ extension CredentialStore {
         return try Operator(row)
     }
 
-    /// Gives an account a role. It counts with the next request of its console sessions.
+    /// Gives an account a role, which takes effect with the next request of its console sessions.
     ///
-    /// - Parameter containers: Those of a developer.
+    /// - Parameter containers: The containers of a developer.
     /// - Throws: ``CredentialError`` `invalid` for a developer without containers, `notFound` for a container that is not served,
     ///   `storage`, `busy`.
     package func setOperator(
@@ -46,7 +46,7 @@ extension CredentialStore {
         try await stored { try await storage.setOperator(row) }
     }
 
-    /// Takes an account's role away, and ends its console sessions.
+    /// Removes an account's role, and ends its console sessions.
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     package func removeOperator(_ account: String) async throws(CredentialError) {
@@ -60,12 +60,12 @@ extension CredentialStore {
     /// Signs an operator in to the console.
     ///
     /// - Parameters:
-    ///   - device: The browser, as it says itself.
-    ///   - address: From where.
+    ///   - code: The code of the second factor, if the account has one.
+    ///   - device: The browser's description of itself.
+    ///   - address: The client's address.
     ///   - isKnown: As for ``signIn(_:account:code:container:environment:kind:device:system:address:isKnown:as:)``.
-    ///   - name: The account as it was typed: where there is none, the audit log gets a digest of it.
-    ///   - code: Of the second factor, where the account has one.
-    /// - Returns: What the cookie gets, or why there is none. It takes as long as ``checkPassword(_:of:)``.
+    ///   - name: The account's name as it was typed. If there is no such account, the audit log gets a digest of the name.
+    /// - Returns: The value of the session's cookie, or why there is none. It takes as long as ``checkPassword(_:of:)``.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func signInToConsole(
         _ password: String, account: String?, code: String = "", device: String, address: String, isKnown: Bool = false,
@@ -75,9 +75,9 @@ extension CredentialStore {
             password, to: .console, account: account, code: code, device: device, address: address, isKnown: isKnown, as: name)
     }
 
-    /// Returns the session of a cookie, and notes that it is used; `nil` where it lets nobody in.
+    /// Returns the session of a cookie, and notes its use; `nil` where the cookie is not valid.
     ///
-    /// - Parameter isUse: Whether somebody uses it: what a page asks for by itself doesn't keep the session from ending.
+    /// - Parameter isUse: Whether a person uses it: requests that a page makes by itself don't keep the session from ending.
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func consoleSession(_ cookie: String, isUse: Bool = true) async throws(CredentialError) -> ConsoleSession? {
         guard let (row, formToken) = try await pageSession(cookie, .console, isUse: isUse),
@@ -90,12 +90,13 @@ extension CredentialStore {
     /// Whether a session's password was entered so recently that what can't be undone may be done.
     package func isConfirmed(_ session: ConsoleSession) -> Bool { isRecent(session.confirmed) }
 
-    /// Notes that a session's password was entered again. A wrong one is in the audit log, as a failed sign-in is.
+    /// Checks a password that was entered again in a session, and notes it. A wrong one is added to the audit log, like a failed
+    /// sign-in.
     ///
     /// - Parameters:
-    ///   - device: The browser, as it says itself.
-    ///   - address: From where.
-    /// - Returns: Whether it is the account's.
+    ///   - device: The browser's description of itself.
+    ///   - address: The client's address.
+    /// - Returns: Whether the password is the account's.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func confirm(
         _ session: ConsoleSession, password: String, device: String, address: String
@@ -113,6 +114,6 @@ extension CredentialStore {
         try await endPageSession(session.id)
     }
 
-    /// Compares a form's token with that of the session, in a time that does not tell where they differ.
+    /// Compares a form's token with the session's, in a time that does not depend on where they differ.
     package static func isToken(_ token: String, of session: ConsoleSession) -> Bool { areEqual(token, session.formToken) }
 }

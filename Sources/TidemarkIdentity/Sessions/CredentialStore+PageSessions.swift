@@ -1,9 +1,9 @@
 import TidemarkCloudEngine
 import TidemarkModel
 
-/// A session of a person's own pages, as it is now.
+/// The present state of a session of a person's own pages.
 package struct PersonSession: Hashable, Sendable {
-    /// A digest of what its cookie has, in hexadecimal digits.
+    /// A digest of the cookie's secret, in hexadecimal digits.
     package let id: String
     /// The account, by its identifier.
     package let account: String
@@ -11,7 +11,7 @@ package struct PersonSession: Hashable, Sendable {
     package let began: Int64
     /// When the account's password was entered last: microseconds since 1970 UTC.
     package let confirmed: Int64
-    /// What a form has to carry.
+    /// The token that a form has to carry.
     package let formToken: String
 }
 
@@ -20,18 +20,18 @@ package struct PageSession: Hashable, Identifiable, Sendable {
     package let id: String
     /// The account, by its identifier.
     package let account: String
-    /// Whether it opens the console; otherwise the person's own pages.
+    /// Whether the session is for the console; otherwise it is for the person's own pages.
     package let isOfConsole: Bool
     /// Microseconds since 1970 UTC.
     package let began, used: Int64
-    /// Until when it lasts where nobody uses it: the same.
+    /// When it ends if nobody uses it: microseconds since 1970 UTC.
     package let expires: Int64
     package let device, address: String
 }
 
-/// Sessions of pages: of the console, and of people's own pages. What signs in to one opens none of the other.
+/// Sessions of pages: of the console, and of people's own pages. A session of one kind opens no page of the other.
 extension CredentialStore {
-    /// How much later than the last use that was noted one is noted: microseconds.
+    /// The least time between two noted uses of a session: microseconds.
     static let pageNoting: Int64 = 60_000_000
 
     /// Signs a person in to their own pages. The parameters are those of
@@ -74,7 +74,7 @@ extension CredentialStore {
         return .refused
     }
 
-    /// Makes a row of a session of pages that begins now, and what its cookie has.
+    /// Makes the row of a session of pages that begins now, and the secret for its cookie.
     ///
     /// - Parameter isConfirmed: Whether the account's password was entered for it.
     func newPageSession(
@@ -87,7 +87,7 @@ extension CredentialStore {
         return (secret, row)
     }
 
-    /// Returns the session of a person's pages of a cookie, and notes that it is used; `nil` where it lets nobody in.
+    /// Returns the session of a person's own pages for a cookie, and notes its use; `nil` where the cookie is not valid.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func personSession(_ cookie: String) async throws(CredentialError) -> PersonSession? {
@@ -111,23 +111,24 @@ extension CredentialStore {
         return (row, Base64URL.text(Digest.hmac(Array("\(kind.rawValue) form".utf8), key: secret)))
     }
 
-    /// Names the row of a session: a cookie of one kind names none of the other.
+    /// The identifier of a session's row. It depends on the kind, so that a cookie finds no session of the other kind.
     private static func id(of secret: [UInt8], _ kind: StoredConsoleSession.Kind) -> [UInt8] {
         Digest.sha256(kind == .console ? secret : Array("account pages\0".utf8) + secret)
     }
 
-    /// Whether a password that was entered then counts as entered just now.
+    /// Whether a password that was entered at that time counts as entered just now.
     func isRecent(_ confirmed: Int64) -> Bool { now() - confirmed < Self.confirmationAge }
 
     /// Whether a session's password was entered not long ago.
     package func isConfirmed(_ session: PersonSession) -> Bool { isRecent(session.confirmed) }
 
-    /// Notes that a session's password was entered again. A wrong one is in the audit log, as a failed sign-in is.
+    /// Checks a password that was entered again in a session, and notes it. A wrong one is added to the audit log, like a failed
+    /// sign-in.
     ///
     /// - Parameters:
-    ///   - device: The browser, as it says itself.
-    ///   - address: From where.
-    /// - Returns: Whether it is the account's.
+    ///   - device: The browser's description of itself.
+    ///   - address: The client's address.
+    /// - Returns: Whether the password is the account's.
     /// - Throws: ``CredentialError`` `busy`, `storage`.
     package func confirm(
         _ session: PersonSession, password: String, device: String, address: String
@@ -139,11 +140,12 @@ extension CredentialStore {
 
     /// Notes that a session's password was entered again, if it is the account's.
     ///
-    /// - Parameter event: What the audit log gets where it is not. It has no actor: who enters a password is not known.
+    /// - Parameter event: The audit log's entry for a wrong password. It has no actor: it is not known who has entered the
+    ///   password.
     func confirm(
         _ session: String, password: String, orElse event: AuditEvent
     ) async throws(CredentialError) -> Bool {
-        // What can be no password costs no hash, so that a client could fill the audit log with it until older entries go.
+        // A text that can be no password is not logged: it costs no hash, so a client could fill the audit log with such.
         guard PasswordHash.bytes(of: password) != nil else { return false }
         guard try await checkPassword(password, of: event.account), let id = Hexadecimal.bytes(session) else {
             try await audit(event)
@@ -162,7 +164,7 @@ extension CredentialStore {
         _ = try await stored { try await storage.endConsoleSession(id) }
     }
 
-    /// Returns the sessions of pages that may still be used of an account, or of all with `nil`, the oldest first.
+    /// Returns the sessions of pages that may still be used, of an account or, with `nil`, of all accounts, the oldest first.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     package func pageSessions(of account: String?) async throws(CredentialError) -> [PageSession] {
@@ -177,6 +179,6 @@ extension CredentialStore {
             }
     }
 
-    /// Compares a form's token with that of the session, in a time that does not tell where they differ.
+    /// Compares a form's token with the session's, in a time that does not depend on where they differ.
     package static func isToken(_ token: String, of session: PersonSession) -> Bool { areEqual(token, session.formToken) }
 }

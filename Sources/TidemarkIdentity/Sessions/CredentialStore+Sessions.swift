@@ -3,12 +3,12 @@ import TidemarkCloudEngine
 public import TidemarkModel
 
 extension CredentialStore {
-    /// Begins a session of an account, which is known by other means than its password.
+    /// Begins a session of an account without its password: the caller has identified the person by other means.
     ///
     /// - Parameters:
-    ///   - device: What it is on, as that says itself.
-    ///   - system: The operating system of that, as it says itself.
-    ///   - address: From where.
+    ///   - device: The device's name for itself.
+    ///   - system: The device's operating system, by its own account.
+    ///   - address: The client's address.
     /// - Throws: ``CredentialError`` `notFound` when the container is not served; `storage`, `busy`.
     public func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
@@ -23,9 +23,9 @@ extension CredentialStore {
     }
 
     /// - Parameters:
-    ///   - hash: What the account's password has to be still.
-    ///   - event: What the audit log gets, along with the session.
-    /// - Returns: `nil` when it has another one by now.
+    ///   - hash: The hash that the account's password must still have; `nil` for any.
+    ///   - event: The audit log's entry, which is added together with the session.
+    /// - Returns: `nil` when the password was changed meanwhile.
     func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String = "",
         system: String = "", address: String = "", hash: PasswordHash?, event: AuditEvent? = nil
@@ -41,8 +41,8 @@ extension CredentialStore {
         }
     }
 
-    /// - Parameter add: Adds the row to the storage; it gets what the audit log calls the session, too.
-    /// - Returns: `nil` when what let the account in has changed meanwhile.
+    /// - Parameter add: Adds the row to the storage. Its second argument is the session's name in the audit log.
+    /// - Returns: `nil` when the password or the identity was changed meanwhile.
     func makeSession(
         account: String, container: String, environment: StoreEnvironment, kind: Session.Kind, device: String,
         system: String = "", address: String, add: (StoredSession, String) async throws(CredentialError) -> SessionAddition
@@ -61,15 +61,15 @@ extension CredentialStore {
         return token(try SessionRow(row).session(issued: began, expires: expires))
     }
 
-    /// Bytes of the name of a device at the most.
+    /// The most bytes of a device's name.
     package static let deviceLength = 200
-    /// Bytes of the name of an operating system at the most.
+    /// The most bytes of an operating system's name.
     private static let systemLength = 100
 
-    /// What others say of themselves as a line of a list: without control characters, and without marks that nobody sees, such as those that
-    /// turn the direction of what is written around them. Empty where nothing of it shows.
+    /// Makes one line for a list of a text from a client: without control characters and without invisible marks, such as those
+    /// that turn the direction of the text around them. Empty where nothing of the text is visible.
     ///
-    /// - Parameter most: Its bytes at the most.
+    /// - Parameter most: The most bytes of the line.
     package static func line(_ text: String, most: Int = CredentialStore.deviceLength) -> String {
         let whole = shown(text)
         guard whole.utf8.count > most else { return whole }
@@ -88,7 +88,7 @@ extension CredentialStore {
         for scalar in text.unicodeScalars {
             switch scalar.properties.generalCategory {
             case .control, .lineSeparator, .paragraphSeparator: line.unicodeScalars.append(" ")
-            // Scripts and pictures need those that join letters, and those that keep them apart.
+            // Some scripts and emoji need the marks that join characters or keep them apart.
             case .format where scalar != "\u{200c}" && scalar != "\u{200d}": continue
             default:
                 line.unicodeScalars.append(scalar)
@@ -100,34 +100,35 @@ extension CredentialStore {
         return isVisible ? line.trimmingCharacters(in: .whitespaces) : ""
     }
 
-    /// The session of a token, or why it lets nobody in. A space for a plus sign does no harm.
+    /// Returns the session of a token, or why the token is refused. A space in place of a plus sign does no harm.
     ///
-    /// It has everything that was committed before, by whatever process, as after a ``refresh()``.
+    /// The answer includes everything that any process has committed before, as after a ``refresh()``.
     ///
-    /// Whether the session is of the container that is asked for is the caller's to look at: ``Session/isOf(_:_:)``.
+    /// The caller has to check that the session is for the container that is asked for: ``Session/isOf(_:_:)``.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func session(_ text: String) async throws(CredentialError) -> Result<Session, SessionFailure> {
         guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64 else {
             return .failure(.malformed)
         }
-        // Looked up before the secret: that is as new then.
+        // The row is looked up first, which also makes the secret as new.
         let row = try await row(ofSession: Array(bytes[..<16]))
         guard let place = try secret(of: bytes) else { return .failure(.unknown) }
         let (issued, expires) = (Int64(bytesInOrder: bytes[16..<24]), Int64(bytesInOrder: bytes[24..<32]))
         guard expires > now() else { return .failure(.expired) }
         guard let row else { return .failure(.revoked) }
-        // A token under the secret before is due for another one.
+        // A token under the previous secret is due for renewal.
         return .success(try SessionRow(row).session(issued: place == 0 ? issued : 0, expires: expires))
     }
 
-    /// Which of the secrets has signed a token; `nil` for none.
+    /// Returns the index of the secret that has signed a token; `nil` where none has.
     private func secret(of token: [UInt8]) throws(CredentialError) -> Int? {
         let signedBytes = Self.signedBytes(token[..<32])
         return try secrets().firstIndex { Digest.areEqual(token[32...], Digest.hmac(signedBytes, key: $0)) }
     }
 
-    /// The identifier of the session of a token that this cloud has made, whether the session has ended or not; `nil` for any other text.
+    /// Returns the identifier of the session of a token that this cloud has made, even if the session has ended; `nil` for any
+    /// other text.
     package func sessionID(of text: String) throws(CredentialError) -> String? {
         guard (86...88).contains(text.utf8.count), let bytes = Base64URL.bytes(text), bytes.count == 64,
             try secret(of: bytes) != nil
@@ -135,14 +136,15 @@ extension CredentialStore {
         return Hexadecimal.text(bytes[..<16])
     }
 
-    /// The row of a session, as it is now.
+    /// Returns the present row of a session.
     func row(ofSession id: [UInt8]) async throws(CredentialError) -> StoredSession? {
         try await stored { try await storage.session(id) }
     }
 
-    /// A new token of a session, good from now on for as long as its kind allows. Older ones stay good until they expire.
+    /// Makes a new token of a session, valid from now on for as long as its kind allows. Older tokens stay valid until they
+    /// expire.
     ///
-    /// Once in half of that time it is noted on disk; otherwise this takes some microseconds.
+    /// A renewal is written to the storage once in half of that time. Otherwise the call takes some microseconds.
     ///
     /// - Throws: ``CredentialError`` `storage`, `busy`.
     public func renewed(_ session: Session) async throws(CredentialError) -> SessionToken {
@@ -158,10 +160,10 @@ extension CredentialStore {
         return token(renewed)
     }
 
-    /// Gives what an account's session is on another name.
+    /// Renames the device of an account's session.
     ///
-    /// - Returns: The name before, and the one that lists have from now on.
-    /// - Throws: ``CredentialError`` `invalid` for a name that shows nothing or is too long; `notFound`, `storage`, `busy`.
+    /// - Returns: The former name, and the one that lists show from now on.
+    /// - Throws: ``CredentialError`` `invalid` for a name that has nothing visible or is too long; `notFound`, `storage`, `busy`.
     package func renameSession(
         id: String, of account: String, to name: String
     ) async throws(CredentialError) -> (before: String, after: String) {
@@ -181,7 +183,7 @@ extension CredentialStore {
         return (before, after)
     }
 
-    /// Ends a session: its tokens let nobody in any more.
+    /// Ends a session: its tokens are refused from now on.
     ///
     /// - Throws: ``CredentialError`` `notFound`, `storage`, `busy`.
     public func endSession(id: String) async throws(CredentialError) {
@@ -223,14 +225,15 @@ extension CredentialStore {
         var found: [Session] = []
         for stored in rows {
             let row = try SessionRow(stored)
-            // A token may have been given out since the use that was noted.
+            // A token may have been given out after the use that was noted.
             guard row.until + row.kind.noting > now else { continue }
             found.append(row.session(issued: stored.began, expires: row.until))
         }
         return found
     }
 
-    /// Until when a session's row is kept when a token of it is given out: for longer than that is good, so that not every renewal is noted.
+    /// How long a session's row is kept after a token was given out: longer than the token is valid, so that not every renewal is
+    /// written.
     private static func kept(_ kind: Session.Kind, _ expires: Int64) -> Int64 { expires + kind.lifetime / 2 }
 
     private func token(_ session: Session) -> SessionToken {
@@ -239,6 +242,6 @@ extension CredentialStore {
         return SessionToken(text: Base64URL.text(body + check), session: session)
     }
 
-    /// What a token's check is made of; no capability's begins so.
+    /// The bytes that a token's signature covers. Those of other signed texts begin differently.
     private static func signedBytes(_ body: ArraySlice<UInt8>) -> [UInt8] { Array("session\0".utf8) + body }
 }

@@ -1,20 +1,20 @@
 import TidemarkModel
 
-/// When a session was used last, as exactly as that is known.
+/// When a session was used last, as precisely as that is known.
 package struct LastUse: Hashable, Sendable {
     private static let minute: Int64 = 60_000_000
     private static let day: Int64 = 24 * 60 * minute
 
-    /// The use that was noted last: microseconds since 1970 UTC; 0 where it is not known.
+    /// The last noted use: microseconds since 1970 UTC; 0 where none is known.
     package let noted: Int64
-    /// How long after it there may have been others, which were not noted: microseconds.
+    /// The true last use may be so much later, because not every use is noted: microseconds.
     package let accuracy: Int64
 
-    /// The same in seconds, as JSON has it.
+    /// ``accuracy`` in seconds, for JSON.
     package var seconds: Int { Int(accuracy / 1_000_000) }
 
-    /// Describes it for people, and promises no more than is known: `within the last hour`, `today between 14:42 and 15:42 UTC`.
-    /// Empty where it is not known.
+    /// Describes the last use for people, as precisely as it is known: `within the last hour`, `today between 14:42 and 15:42
+    /// UTC`. Empty where it is not known.
     ///
     /// - Parameter now: Microseconds since 1970 UTC.
     package func text(at now: Int64) -> String {
@@ -27,7 +27,7 @@ package struct LastUse: Hashable, Sendable {
             default: "within the last \(minutes) minutes"
             }
         }
-        // All of the last minute may be meant.
+        // The last minute counts as a whole.
         let end = noted + accuracy + Self.minute - 1
         return "\(Self.date(noted, now)) between \(Self.time(noted)) and \(Self.time(end)) UTC"
     }

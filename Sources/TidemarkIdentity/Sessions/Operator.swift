@@ -1,19 +1,19 @@
 import TidemarkCloudEngine
 
-/// An account that administers a served cloud, and what of it.
+/// An account that administers a served cloud, or some containers of it.
 package struct Operator: Hashable, Identifiable, Sendable {
     /// What an operator may do. The raw values are stored.
     package enum Role: String, CaseIterable, Sendable {
         /// Everything, in all containers.
         case `operator`
-        /// What concerns the containers that are named.
+        /// Only what concerns the named containers.
         case developer
     }
 
     /// The account's identifier.
     package let id: String
     package let role: Role
-    /// The containers of a developer; empty for an operator, who has all.
+    /// The containers of a developer; empty for an operator, who may use all.
     package let containers: [String]
     /// Microseconds since 1970 UTC.
     package let added: Int64
@@ -22,7 +22,7 @@ package struct Operator: Hashable, Identifiable, Sendable {
         (self.id, self.role, self.containers, self.added) = (id, role, containers, added)
     }
 
-    /// Whether a container is one of the operator's.
+    /// Whether the operator may use a container.
     package func mayUse(_ container: String) -> Bool { role == .operator || containers.contains(container) }
 }
 
@@ -33,15 +33,15 @@ extension Operator {
     }
 }
 
-/// A session of the console, as it is now.
+/// The present state of a session of the console.
 package struct ConsoleSession: Hashable, Sendable {
-    /// SHA-256 of what its cookie has, in hexadecimal digits.
+    /// SHA-256 of the cookie's secret, in hexadecimal digits.
     package let id: String
     package let `operator`: Operator
     /// Microseconds since 1970 UTC.
     package let began: Int64
     /// When the account's password was entered last: microseconds since 1970 UTC.
     package let confirmed: Int64
-    /// What a form has to carry.
+    /// The token that a form has to carry.
     package let formToken: String
 }

@@ -1,16 +1,16 @@
 package import TidemarkCloudEngine
 public import TidemarkModel
 
-/// That a person is signed in to a container, in a browser or on a device.
+/// A person's session with a container, in a browser or on a device.
 public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
-    /// Where somebody is signed in, and for how long a token is good.
+    /// Where the person is signed in, and how long a token is valid.
     public enum Kind: Hashable, Sendable {
-        /// In a browser: 30 minutes, or two weeks for who stays signed in.
+        /// In a browser: 30 minutes, or two weeks for a person who stays signed in.
         case web(staysSignedIn: Bool)
         /// On a device: 180 days.
         case device
 
-        /// Microseconds that a token is good from when it was given out.
+        /// How long a token is valid after it was given out: microseconds.
         public var lifetime: Int64 {
             let minute = 60_000_000 as Int64
             return switch self {
@@ -20,38 +20,39 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
             }
         }
 
-        /// Microseconds after which another use is noted: an hour, or half of a shorter lifetime. So long before the next use that is noted there
-        /// may have been another one.
+        /// The least time between two noted uses, in microseconds: an hour, or half of a shorter lifetime. The true last use may
+        /// be up to that much later than the noted one.
         package var noting: Int64 { min(60 * 60_000_000, lifetime / 2) }
     }
 
-    /// 32 hexadecimal digits. No secret: it can't be used to sign in.
+    /// The session's identifier: 32 hexadecimal digits. No secret: it can't be used to sign in.
     public let id: String
-    /// An account of the embedded cloud, by its identifier.
+    /// The account of the cloud, by its identifier.
     public let account: String
     /// The identifier of the container that the session is for.
     public let container: String
     /// The environment of the container.
     public let environment: StoreEnvironment
-    /// Where the sign-in came from.
+    /// Where the person is signed in.
     public let kind: Kind
     /// When the person signed in: microseconds since 1970 UTC.
     public let began: Int64
-    /// What the person is signed in on, as that says itself: the name of a device or a browser's description. Empty when it says nothing.
-    /// The person may have given it another name.
+    /// The name of the device, or the browser's description of itself; empty when it has sent none. The person may have renamed
+    /// it.
     public let device: String
-    /// The operating system of the device and its version, as that says itself, such as `Debian GNU/Linux 12`; empty when it says nothing.
+    /// The device's operating system and its version, by its own account, such as `Debian GNU/Linux 12`; empty when it has sent
+    /// none.
     public let system: String
-    /// When it was used last: microseconds since 1970 UTC, to the hour, and to a quarter of one for a browser that does not stay signed in.
-    /// 0 when that is not known.
+    /// The last noted use: microseconds since 1970 UTC, to the hour, and to a quarter of an hour for a browser that does not stay
+    /// signed in. 0 when none is known.
     public let used: Int64
-    /// From where it was used then: an address, of IPv6 its network. Empty when that is not known.
+    /// The client's address at that use; for IPv6 its network. Empty when it is not known.
     public let address: String
-    /// When the token that was shown was given out; in a list, when the person signed in.
+    /// When the client's token was given out; in a list, when the person signed in.
     public internal(set) var issued: Int64
-    /// Until when the token that was shown is good; in a list, the last one that was given out, as exactly as ``used`` is known.
+    /// When the client's token expires; in a list, when the last token expires, as precisely as ``used`` is known.
     public internal(set) var expires: Int64
-    /// The account, where it was looked up together with the session. It is as new as the session.
+    /// The account, if it was looked up together with the session. It is as new as the session.
     package internal(set) var holder: StoredAccount?
 
     /// Whether the caller should be given a new token: in a browser with each answer, on a device once a tenth of the token's time is over.
@@ -63,33 +64,33 @@ public struct Session: ContainerGrant, Hashable, Identifiable, Sendable {
     }
 }
 
-/// What whoever is signed in shows with each request.
+/// The token that a signed-in client sends with each request.
 public struct SessionToken: Hashable, Sendable {
     /// 86 letters, digits, `-` and `_`. A secret.
     public let text: String
     /// The session that the token belongs to.
     public let session: Session
-    /// Until when it is good: microseconds since 1970 UTC.
+    /// When the token expires: microseconds since 1970 UTC.
     public var expires: Int64 { session.expires }
 }
 
 extension SessionToken: CustomStringConvertible {
-    /// Without the text, so that no log has it.
+    /// A description without the token's text, so that no log has the text.
     public var description: String { "a token of the session \(session.id)" }
 }
 
-/// Why a token does not let anybody in.
+/// Why a session's token is refused.
 public enum SessionFailure: String, Error, CaseIterable, Sendable {
     /// The text can't be a token: a part of it is missing, or it has other characters.
     case malformed
-    /// It was altered, or another cloud has made it.
+    /// The token was altered, or is from another cloud.
     case unknown
-    /// The session ended by its age.
+    /// The token has expired.
     case expired
-    /// The session was ended, or the account has another password since.
+    /// The session was ended, such as by a change of the account's password.
     case revoked
 
-    /// What is wrong, for people.
+    /// The reason as a sentence for people.
     public var reason: String {
         switch self {
         case .malformed: "the session token is incomplete, or none: sign in again"

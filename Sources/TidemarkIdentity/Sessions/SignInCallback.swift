@@ -4,7 +4,8 @@ import Foundation
 public enum SignInCallback: Hashable, Sendable {
     /// The browser goes to this address, with `ckWebAuthToken` in its query.
     case redirect(String)
-    /// The page was opened in a window of its own, and posts the token to whoever opened it, if that is of this origin.
+    /// The sign-in page was opened in a window of its own, and posts the token to the page that has opened it, if that is of this
+    /// origin.
     case popup(origin: String)
 
     /// Checks the address: `http`, `https`, or the scheme of a program, which has a dot as `org.example.journal` has.
@@ -46,9 +47,9 @@ public enum SignInCallback: Hashable, Sendable {
     }
 }
 
-/// Where a page of the web is from: scheme, host and port.
+/// The origin of a web page: scheme, host and port.
 enum WebOrigin {
-    /// An origin as browsers write it: in lower case, without the port that its scheme has anyway.
+    /// Returns an origin as browsers write it: in lower case, without the usual port of its scheme.
     static func checked(_ origin: String) throws(CredentialError) -> String {
         let wrong = CredentialError(
             .invalid, "'\(origin.prefix(200))' is no origin: scheme, host and port only, such as https://journal.example.org")

@@ -1,21 +1,21 @@
-/// What became of signing in with a password.
+/// The result of a sign-in with a password.
 public enum SignInResult<Grant: Sendable>: Sendable {
-    /// The account is signed in, and uses this from now on: the token of a session, or what a cookie gets.
+    /// The account is signed in, and uses the grant from now on: the token of a session, or the value of a cookie.
     case signedIn(Grant)
-    /// The password is not the account's, or the account may not come in there: nobody learns which.
+    /// The password is not the account's, or the account may not sign in there. The client does not learn which.
     case refused
     /// The password is right, and the code of the second factor is missing, wrong, or was used already.
     case needsCode
     /// The password is right, and too many codes were wrong: the next one may be tried in so many seconds. A recovery code always may.
     case tooManyCodes(wait: Int)
 
-    /// What the account uses from now on; `nil` where it is not signed in.
+    /// The grant; `nil` where the account is not signed in.
     public var grant: Grant? {
         if case .signedIn(let grant) = self { grant } else { nil }
     }
 }
 
-/// Why a code of a second factor lets nobody in.
+/// Why a code of a second factor is refused.
 enum CodeRefusal: Sendable {
     /// It is missing, wrong, or was used already.
     case needed
@@ -32,5 +32,5 @@ enum CodeRefusal: Sendable {
 
 extension SignInResult: Equatable where Grant: Equatable {}
 
-/// What became of signing in to pages, which gives a cookie.
+/// The result of a sign-in to pages. Its grant is the value of the cookie.
 package typealias PageSignIn = SignInResult<String>

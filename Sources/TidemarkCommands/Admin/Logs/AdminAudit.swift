@@ -6,7 +6,7 @@ import TidemarkEmbeddedCloud
 import TidemarkIdentity
 import TidemarkModel
 
-/// A moment, or how long ago it was.
+/// A time on the command line: a date, or how long ago it was.
 struct Since: ExpressibleByArgument {
     /// Microseconds since 1970 UTC.
     let time: Int64
@@ -19,7 +19,7 @@ struct Since: ExpressibleByArgument {
             return
         }
         let style = Date.ISO8601FormatStyle()
-        // A text of neither form is no time.
+        // A text in neither form is no time.
         let date = (try? style.parse(argument)) ?? (try? style.year().month().day().parse(argument))
         guard let date else { return nil }
         time = Int64(date.timeIntervalSince1970 * 1_000_000)
@@ -83,7 +83,7 @@ struct AdminAudit: AsyncParsableCommand {
             let addresses = try await administration.cloud.addresses()
             let entries = try await administration.auditLog(
                 container: container, account: account, since: since?.time ?? 0, limit: limit)
-            // The oldest first, as a log has it.
+            // The oldest entry first, as in a log.
             try listing.show(
                 entries.reversed().map { Line($0, addresses) },
                 columns: ["at", "action", "by", "account", "from", "container", "to", "outcome"], cutsLast: false,
@@ -99,10 +99,10 @@ struct AdminAudit: AsyncParsableCommand {
 }
 
 extension CredentialStore {
-    /// Who runs the command, as the audit log has it.
+    /// The user who runs the command, as the audit log names them.
     static var systemUser: String {
         let name = getpwuid(geteuid()).flatMap { $0.pointee.pw_name }.map { String(cString: $0) } ?? String(geteuid())
-        // Who has become another user by sudo is told as well.
+        // The user who called sudo is named as well.
         let before = ProcessInfo.processInfo.environment["SUDO_USER"].map { " (sudo by \($0))" } ?? ""
         return "user:\(name)\(before)"
     }

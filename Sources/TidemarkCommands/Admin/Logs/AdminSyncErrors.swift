@@ -65,7 +65,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
             }
         }
 
-        /// The reason, and whether it is over.
+        /// The reason, and whether the failure is over.
         var told: String {
             if hasAccessAgain {
                 return "\(code == SyncFailure.quotaExceeded ? "has room again" : "access restored since"): \(reason)"
@@ -76,7 +76,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
         /// The device that was refused, by its name or its session.
         var shownDevice: String { device ?? session ?? "" }
 
-        /// The record with its type, which is named once where the record's name begins with it.
+        /// The record with its type. A type with which the record's name begins is not repeated.
         var named: String {
             guard let recordType, let record else { return recordType ?? record ?? "" }
             return "\(recordType):\(RecordName(type: recordType, name: record).shortName)"
@@ -92,7 +92,7 @@ struct AdminSyncErrors: AsyncParsableCommand {
             let administration = try await listing.place.administration()
             let found = try await administration.syncFailures(
                 in: container, environment, account: account, since: since?.time ?? 0, limit: limit)
-            // The oldest first, as a log has it.
+            // The oldest failure first, as in a log.
             try listing.show(
                 found.reversed().map { Line($0) },
                 columns: [

@@ -3,7 +3,7 @@ import Foundation
 import TidemarkAdministration
 import TidemarkModel
 
-/// What was added to a development schema.
+/// The additions to a development schema.
 private struct SchemaAdditions {
     struct Field: Encodable { let type, field, kind: String }
 

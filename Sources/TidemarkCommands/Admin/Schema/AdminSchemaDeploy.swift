@@ -103,7 +103,7 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
                     "nothing is deployed: \(refused.sentence). Give the field another name in development", .usage)
             }
             if !dryRun, !differences.isEmpty {
-                // Standard output has JSON alone.
+                // Standard output gets JSON only.
                 if outcome.json, confirmation.isAsking { for difference in differences { Output.error(difference.sentence) } }
                 let count = Wording.count(differences.count, "difference")
                 try confirmation.ask(
@@ -113,7 +113,7 @@ struct AdminSchemaDeploy: AsyncParsableCommand {
             let newTypes = differences.count { $0.change == .newType }
             let newFields = differences.count { if case .newField = $0.change { true } else { false } }
             let production = try await administration.schema(of: container, environment: .production)
-            // A dry run tells what would be there.
+            // A dry run reports what would be there.
             let types = production.types.count + (dryRun ? newTypes : 0)
             let fields = production.types.values.reduce(dryRun ? newFields : 0) { $0 + $1.fields.count }
             let numbers =
