@@ -44,8 +44,8 @@ public struct RecordTypeSchema: Hashable, Sendable {
     public var fields: [Field]
     /// The unique keys: sets of fields. Records that agree in all fields of a set are merged into one.
     public var uniqueKeys: [[String]]
-    /// The indexes that a program or a schema file declares. They replace those that it declared before. `nil` if it declares
-    /// none.
+    /// The indexes that a program or a schema file declares. They replace those that it declared before; an empty list removes
+    /// them. `nil` leaves them as they are.
     public var indexes: [FieldIndex]?
     /// The target types of reference fields, by the fields' names, as a schema file declares them. No store keeps them.
     public var references: [String: String] = [:]

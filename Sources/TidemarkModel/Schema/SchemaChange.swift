@@ -17,14 +17,14 @@ public enum SchemaChange: Hashable, Sendable {
     /// Removes a type with its records and their history. Not possible while a cloud has records of it.
     case dropType(String)
     /// Gives a field another name. In the cloud this is a new field, and the values are sent as edits. A record that is fetched
-    /// afterwards still has its value in the old field, which is not converted: fetch everything first.
+    /// afterwards may have its value in the old field, and that value is ignored: fetch everything first.
     case renameField(String, of: String, to: String)
     /// Removes a field. History keeps the values, and so does the cloud.
     case dropField(String, of: String)
     /// Removes a unique key. Records that agree in its fields are no longer merged.
     case dropUniqueKey([String], of: String)
-    /// Gives a field another type and, if the names differ, another name. Every value must convert. With another name, records
-    /// that are fetched afterwards still have their values in the old field, as with ``renameField(_:of:to:)``.
+    /// Gives a field another type and, if the names differ, another name. Every value must convert. With another name, values in
+    /// the old field of records that are fetched afterwards are ignored, as with ``renameField(_:of:to:)``.
     case retypeField(String, of: String, to: RecordTypeSchema.Field)
 
     /// The name of the record type that the change is about.
