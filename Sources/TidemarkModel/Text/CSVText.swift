@@ -3,8 +3,8 @@ package enum CSVText {
     /// Appends a text as a cell. An empty text, and a text that needs quotes, is quoted.
     ///
     /// A text that a spreadsheet would take for a formula gets an apostrophe before it. So does such a text that has apostrophes
-    /// before it already, because an import removes one apostrophe. Numbers stay as they are: callers append them by
-    /// ``appendQuoted(_:to:)``.
+    /// before it already, because an import removes one apostrophe. Callers write numbers without this function, so that a minus
+    /// sign stays the first character.
     package static func appendCell(_ text: String, to out: inout [UInt8]) {
         guard isFormula(text) else { return appendQuoted(text, to: &out) }
         appendQuoted("'" + text, to: &out)
