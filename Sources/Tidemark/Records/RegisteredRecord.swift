@@ -4,9 +4,9 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A record as an editing context has it: as it was loaded, and its edit.
+/// A record of an editing context: the loaded version, and the edit.
 struct RegisteredRecord: Sendable {
-    /// As it was loaded, with the type that it was loaded as.
+    /// The loaded version of a record, with the Swift type as which it was loaded.
     struct Loaded: Sendable {
         let type: any Record.Type
         let state: StoredVersion
@@ -47,9 +47,9 @@ struct RegisteredRecord: Sendable {
     /// The edit of a record: a save or a deletion.
     struct Edit: Sendable {
         let type: any Record.Type
-        /// `nil` for its deletion.
+        /// The edited record; `nil` for a deletion.
         let record: (any Record)?
-        /// Tells edits apart; one that is rebased is still the same.
+        /// The number of the edit. It identifies the edit, also after it was rebased.
         private(set) var number: Int
 
         var policy: MergePolicy? { type.mergePolicy }
@@ -98,10 +98,10 @@ struct RegisteredRecord: Sendable {
     }
 
     private(set) var scope: StoreScope
-    /// `nil` for one that was inserted.
+    /// The loaded version; `nil` for a record that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
-    /// Where the edit stands among those of the context, by their order; `nil` without one. ``RegisteredRecords`` keeps it.
+    /// The place of the edit in the order of the context's edits; `nil` without an edit. ``RegisteredRecords`` maintains it.
     var place: Int?
     /// The place into which an inserted record goes; `nil` for a record that was loaded.
     var target: InsertionTarget?
@@ -113,7 +113,7 @@ struct RegisteredRecord: Sendable {
 
     var isDeleted: Bool { edit.map { $0.record == nil } ?? false }
 
-    /// With its edit; `nil` when it is deleted.
+    /// Returns the record with its edit; `nil` when the context has deleted it.
     func current<R: Record>(_ type: R.Type) throws -> R? {
         if isDeleted { return nil }
         guard let record = try edit?.record ?? loaded?.record() else { return nil }
@@ -129,11 +129,11 @@ struct RegisteredRecord: Sendable {
     mutating func update(_ record: some Record) { edit = Edit(saving: record) }
 
     mutating func delete<R: Record>(_ type: R.Type) {
-        // What was never saved is just not saved.
+        // A record that was never saved needs no deletion.
         edit = loaded.map { _ in Edit(deleting: type) }
     }
 
-    /// What the store is to do for edits, each in its zone.
+    /// Returns the store's edits for edits of the context, each with its zone.
     static func prepare(
         _ edits: [(name: RecordName, record: RegisteredRecord)], zones: [Int64?], _ preparation: RecordPreparation
     ) throws -> [(edit: RecordEdit, shape: RecordShape?)] {
@@ -143,7 +143,7 @@ struct RegisteredRecord: Sendable {
         }
     }
 
-    /// What the store is to do.
+    /// Returns the store's edit for this record.
     ///
     /// - Parameter prepared: The edited record; `nil` for its deletion.
     private func prepare(
@@ -153,7 +153,7 @@ struct RegisteredRecord: Sendable {
         guard let record = edit?.record, let prepared else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        // A value that stands for one that the store does not have is no edit.
+        // A default value that stands for a missing value is not an edit.
         if let loaded, let original = try record.asLoaded(loaded, preparation) {
             return (prepared.edit(since: original, base, in: zone), prepared.shape)
         }
