@@ -3,10 +3,10 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension FieldType {
-    /// As the protocol calls it: `STRING`, `ASSETID_LIST`.
+    /// The protocol's name of the type: `STRING`, `ASSETID_LIST`.
     package var wireName: String { isList ? scalar.wireName + "_LIST" : scalar.wireName }
 
-    /// `nil` for what is none, or for `UNKNOWN_LIST`.
+    /// Makes the type of a name of the protocol; `nil` for any other name, and for `UNKNOWN_LIST`.
     package init?(wire name: String) {
         let isList = name.hasSuffix("_LIST")
         var base = isList ? String(name.dropLast(5)) : name
@@ -35,10 +35,10 @@ extension FieldType.Scalar {
 // Writing
 
 extension CloudValue {
-    /// The object that a field's value is.
+    /// Writes the object of a field's value.
     ///
     /// - Parameters:
-    ///   - encryption: The marks that the field has.
+    ///   - encryption: The marks of the field.
     ///   - url: Returns the address at which an asset's content can be fetched.
     package func write(
         _ json: inout JSONWriter, zone: CloudZoneID, _ dialect: WireDialect, encryption: CloudRecord.FieldEncryption = [],
@@ -83,12 +83,12 @@ extension CloudValue {
             asset.write(&json, dialect)
             json.member("downloadURL", url(asset))
             json.endObject()
-        // A list's elements are none.
+        // A list has no lists as elements.
         case .list: json.null()
         }
     }
 
-    /// Times to the microsecond, where milliseconds don't tell them.
+    /// Writes times in microseconds, if milliseconds are not exact.
     private func exactTimes(_ json: inout JSONWriter) {
         switch self {
         case .timestamp(let time) where time % 1000 != 0: json.member("tidemark") { $0.member("microseconds", time) }
@@ -260,13 +260,13 @@ package struct WireValueReader {
         return CloudReference(name, action: known)
     }
 
-    /// The value of a field that nobody has said the type of.
+    /// Reads the value of a field without a type, and infers the type.
     private func inferred(_ node: JSONNode) throws(CloudError) -> WireFieldValue {
         guard node.isArray else { return .value(try scalar(node, as: try inferredType(node), exact: nil)) }
         var type: FieldType.Scalar?
         for element in node.elements {
             let next = try inferredType(element)
-            // Whole numbers are written without a fraction among others.
+            // In a list of doubles, whole numbers may be written without a fraction.
             if type == .int64, next == .double { type = .double }
             if type == nil { type = next }
             guard type == next || (type == .double && next == .int64) else {

@@ -211,16 +211,17 @@ extension Record {
         try stored.record(Self.self, named: name.name)?.validateForDelete()
     }
 
-    /// The record as it was loaded; `nil` where its fields are what the store has, and where it was loaded as another type.
+    /// Returns the prepared record as it was loaded. `nil` if its fields are those of the store anyway, and if it was loaded as
+    /// another type.
     fileprivate func asLoaded(_ loaded: RegisteredRecord.Loaded, _ preparation: RecordPreparation) throws -> PreparedRecord? {
-        // What can't be read as this type is compared with what the store has.
+        // A record that can't be read as this type is compared with the stored values.
         guard loaded.type is Self.Type, !RecordNaming.of(Self.self).isEmpty, let original = try? loaded.record() as? Self else {
             return nil
         }
         return try preparation.prepare(original)
     }
 
-    /// The values of fields that a record of a state has, with those that stand for missing ones.
+    /// Returns the values of a record's fields in a state, including the default values that stand for missing ones.
     private func values(of state: StoredVersion, _ assets: AssetPlace) -> [String: FieldValue] {
         // A state that can't be read as this type counts as it is stored.
         guard !RecordNaming.of(Self.self).isEmpty,
@@ -232,7 +233,7 @@ extension Record {
         return values
     }
 
-    /// The record with a newer state's values where it is as in the old one.
+    /// Returns the record with the new state's values in the fields that were not edited since the old state.
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
         let before = self.values(of: old, assets)

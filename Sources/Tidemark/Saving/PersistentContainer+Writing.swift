@@ -33,7 +33,7 @@ extension PersistentContainer {
         try stores[scope].assumeIsolated { store in try store.contains(records) }
     }
 
-    /// The policy of a save for each type: its own, else the type's, else the container's.
+    /// Returns the policy of a save for each type: the save's own, otherwise the type's, otherwise the container's.
     func policies(_ own: MergePolicy?, types: [String: MergePolicy?]) -> @Sendable (String) -> MergePolicy {
         let fallback = mergePolicy
         return { type in own ?? types[type].flatMap { $0 } ?? fallback }
