@@ -101,7 +101,7 @@ extension CloudValue {
     }
 }
 
-/// Times of the protocol are milliseconds since 1970; ours are microseconds.
+/// Converts times. The protocol has milliseconds since 1970, a `CloudValue` microseconds since 1970.
 enum WireTime {
     static func milliseconds(_ time: Int64) -> Int64 { time / 1000 - (time % 1000 < 0 ? 1 : 0) }
 
@@ -143,20 +143,20 @@ extension Location {
 
 // Reading
 
-/// What a request or an answer says that a field has.
+/// The value of a field in a request or in an answer.
 package enum WireFieldValue: Hashable, Sendable {
     case value(CloudValue)
-    /// `null`: the field is to have none.
+    /// The `value` is `null` or missing: the field has no value.
     case cleared
-    /// A list without elements, of a type that nobody knows: as good as none.
+    /// A list without elements whose type neither the value nor the schema names. A saved record gets no value for it.
     case emptyList
 }
 
 /// Reads values of fields.
 package struct WireValueReader {
-    /// The zone that is spoken of.
+    /// The zone of the record. A reference into another zone is refused.
     package let zone: CloudZoneID
-    /// What becomes of a mention of an asset.
+    /// Makes the asset that a value names.
     package let asset: (AssetClaim, JSONNode) throws(CloudError) -> CloudAsset
 
     package init(zone: CloudZoneID, asset: @escaping (AssetClaim, JSONNode) throws(CloudError) -> CloudAsset) {
@@ -164,9 +164,10 @@ package struct WireValueReader {
         self.asset = asset
     }
 
-    /// A field's object, with `value` and perhaps `type`.
+    /// Reads the object of a field, which has `value` and may have `type`.
     ///
-    /// - Parameter known: The type that the schema has for the field; asked for where the value comes without one.
+    /// - Parameter known: Returns the type that the schema has for the field. It is called if the object names no
+    ///   type, or `UNKNOWN_LIST`.
     /// - Throws: `CloudError` `invalidArguments`, with the place.
     package func field(_ node: JSONNode, known: () -> FieldType?) throws(CloudError) -> WireFieldValue {
         guard node.isObject else { throw node.refusal("is no value of a field: an object with 'value' was expected") }

@@ -160,7 +160,8 @@ struct RegisteredRecord: Sendable {
         return (prepared.edit(base, in: zone), prepared.shape)
     }
 
-    /// The record that owns the edited record; `nil` where it has none, or goes into a share or a zone that was named.
+    /// The owner of the edited record. It is `nil` if the record has no owner, or is saved into a share or a zone that the caller
+    /// named.
     var owner: RecordName? {
         get throws {
             guard let record = edit?.record else { return nil }
@@ -172,18 +173,18 @@ struct RegisteredRecord: Sendable {
         }
     }
 
-    /// Takes a newer state of the record; what was edited here stays on top.
+    /// Replaces the loaded state by a newer one, and applies the edit to it.
     mutating func refresh(_ fresh: Loaded, assets: AssetPlace) throws {
         if let old = loaded?.state { edit = try edit?.rebased(from: old, on: fresh.state, assets: assets) }
         loaded = fresh
     }
 
-    /// Marks the edit, or an earlier one, as saved; the record is now in this state.
+    /// Records that an edit was saved, and that the stored record now has this state. An edit made since then stays.
     mutating func markSaved(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
         } else {
-            // It was made on top of what was saved, and knows nothing of what that was merged with.
+            // The later edit is based on the saved edit. It does not have the changes of others that the save merged in.
             let before = try saved.values(over: loaded?.state.values ?? [:])
             edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
@@ -192,7 +193,7 @@ struct RegisteredRecord: Sendable {
         loaded = saved.loaded(state, assets: assets)
     }
 
-    /// What was loaded is gone; the edit makes a new record.
+    /// Discards the loaded state, because the stored record is gone. The edit then inserts a new record.
     mutating func forgetLoaded() { loaded = nil }
 }
 
