@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// Tells whoever waits in this process that history may have gone on.
+/// Notifies listeners in this process that the history may have new transactions.
 final class ChangeBroadcaster: Sendable {
     private struct Listeners {
         var next = 0
@@ -10,16 +10,18 @@ final class ChangeBroadcaster: Sendable {
 
     private let listeners = LockedValue(Listeners())
 
-    /// - Parameter isOwn: Whether it was this container that has written.
+    /// Notifies the listeners.
+    ///
+    /// - Parameter isOwn: Whether this container has written.
     func post(isOwn: Bool) {
         for listener in listeners.withLock({ Array($0.all.values) }) where listener.hearsOwn || !isOwn {
             listener.continuation.yield()
         }
     }
 
-    /// The notifications from now on; those that nobody has waited for become one.
+    /// Returns the notifications from now on. Notifications that come while no task waits become one.
     ///
-    /// - Parameter withOwn: Whether what this container writes is heard, too.
+    /// - Parameter withOwn: Whether writes of this container are included.
     func notifications(withOwn: Bool) -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = listeners.withLock { listeners -> Int? in
@@ -38,7 +40,7 @@ final class ChangeBroadcaster: Sendable {
         return stream
     }
 
-    /// Ends all streams. Later ones end at once.
+    /// Ends all streams. Streams that are requested later end at once.
     func finish() {
         let all = listeners.withLock { listeners in
             listeners.isFinished = true

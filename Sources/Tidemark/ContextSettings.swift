@@ -1,10 +1,10 @@
 public import TidemarkModel
 
-/// Where an ``EditingContext`` puts new records. Records that are in a store already stay where they are.
+/// The place of new records of an ``EditingContext``. Records that are in a store already stay where they are.
 public enum InsertionTarget: Hashable, Sendable {
-    /// A store, outside of all shares. New records of the shared store need a share: a save throws for this one.
+/// A store, outside of all shares. A save with the shared store as target throws, since new records there need a share.
     case store(StoreScope)
-    /// A share, one's own or somebody else's.
+    /// A share, of the user or of another person.
     case share(Share)
     /// A zone that the store has, such as that of a share which has ended. `StoreReader.zones()` lists them.
     case zone(ZoneName, in: StoreScope)
@@ -20,10 +20,10 @@ public enum InsertionTarget: Hashable, Sendable {
 
 /// The state of the stores that an ``EditingContext`` reads. As `NSQueryGenerationToken`.
 public enum QueryGeneration: Sendable {
-    /// The newest one, at each fetch.
+    /// The newest state, at each fetch.
     case unpinned
-    /// The one of the moment in which it is set.
+    /// The state at the moment of the call that sets it.
     case current
-    /// That of a snapshot of the same container.
+    /// The state of a snapshot of the same container.
     case snapshot(ContainerSnapshot)
 }

@@ -1,6 +1,6 @@
 import TidemarkModel
 
-/// The merge policy of a container, which its synchronisations ask as well.
+/// The merge policy of a container. The container's synchronisation reads it, too.
 final class CurrentMergePolicy: Sendable {
     private let policy: LockedValue<MergePolicy>
 

@@ -4,8 +4,8 @@ public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A workplace for edits: it remembers the records that it has loaded, and when they are saved, merges them with what others have saved
-/// since. As `NSManagedObjectContext`.
+/// A context for edits. It keeps the versions of records that it has loaded, and merges them at a save with the changes that
+/// others have saved since. As `NSManagedObjectContext`.
 ///
 /// ```swift
 /// let context = journal.newContext()
@@ -15,20 +15,20 @@ import TidemarkStore
 /// let result = try await context.save()            // result.conflicts tells what others had changed
 /// ```
 ///
-/// A context sees its own edits; others see them when they are saved. It reads the newest state of the stores, or one that is pinned with
-/// ``setQueryGeneration(_:)``.
+/// Fetches of a context include its own edits. Others see them after a save. A context reads the newest state of the stores, or a
+/// state that was pinned with ``setQueryGeneration(_:)``.
 public actor EditingContext {
-    /// The container that it loads records from and saves them into.
+    /// The container from which the context loads records, and into which it saves them.
     public nonisolated let container: PersistentContainer
-    /// The policy of this context's saves; `nil` for the types' and the container's.
+    /// The policy of this context's saves; `nil` for the policies of the types and the container.
     public private(set) var mergePolicy: MergePolicy?
-    /// Whether records that others save are refreshed here at once.
+    /// Whether the context refreshes records at once when others have saved them.
     public private(set) var automaticallyMergesChangesFromParent = false
-    /// What the last automatic refresh failed with, and the next change tries again; or why changes can't be heard of. `nil` when all is
-    /// well.
+    /// The error of the last automatic refresh, or of listening to changes; `nil` after a success. The next change leads to
+    /// another refresh.
     public private(set) var refreshError: (any Error)?
 
-    /// Where new records go that are inserted without a place.
+    /// The place of new records that are inserted without one.
     public private(set) var insertionTarget = InsertionTarget.store(.private)
 
     /// The state that the context reads.
@@ -42,7 +42,7 @@ public actor EditingContext {
     private var pin = Pin.none
     private var registered = RegisteredRecords()
     private var following: Task<Void, Never>?
-    /// Saves and refreshes come one after the other: each relies on what the one before has left.
+    /// Serialises saves and refreshes: each needs the result of the one before.
     private let turns = Turns()
 
     init(container: PersistentContainer, mergePolicy: MergePolicy?) {
@@ -55,12 +55,12 @@ public actor EditingContext {
     /// Sets the policy of this context's saves.
     public func setMergePolicy(_ policy: MergePolicy?) { mergePolicy = policy }
 
-    /// Sets where new records go that are inserted without a place, such as a share.
+    /// Sets the place of new records that are inserted without one, such as a share.
     public func setInsertionTarget(_ target: InsertionTarget) { insertionTarget = target }
 
     // The state that is read
 
-    /// Pins the state of the stores that the context reads, both stores' of one moment, or lets go of it. As
+    /// Pins the state of both stores that the context reads, or unpins it. The states of the two stores are of one moment. As
     /// `NSManagedObjectContext.setQueryGenerationFrom(_:)`.
     ///
     /// ```swift
@@ -69,11 +69,12 @@ public actor EditingContext {
     /// let stops = try await context.fetchAll(Stop.self)     // as they were beside these trips
     /// ```
     ///
-    /// Fetches read that state, whatever others save. A save merges with what the stores have by then, as always. ``save(mergePolicy:)``,
-    /// ``refreshAll()`` and ``reset()`` advance a pinned context to the newest state. Loaded records stay as they were loaded until they are
-    /// refreshed. A pinned state keeps the stores' logs from being emptied: see ``ContainerSnapshot``.
+    /// Fetches read the pinned state, whatever others save. A save merges with the newest state all the same.
+    /// ``save(mergePolicy:)``, ``refreshAll()`` and ``reset()`` advance a pinned context to the newest state. Loaded records keep
+    /// their values until they are refreshed. A pinned state keeps the stores' logs from being emptied: see
+    /// ``ContainerSnapshot``.
     ///
-    /// - Throws: ``StoreError`` `invalid` for a snapshot of another container; those of `PersistentContainer.snapshot()`.
+    /// - Throws: ``StoreError`` `invalid` for a snapshot of another container; the errors of `PersistentContainer.snapshot()`.
     public func setQueryGeneration(_ generation: QueryGeneration) throws(StoreError) {
         switch generation {
         case .unpinned: pin = .none
@@ -91,10 +92,10 @@ public actor EditingContext {
         if case .none = pin { false } else { true }
     }
 
-    /// Has a pinned context read the newest state from its next fetch on.
+    /// Makes a pinned context read the newest state from its next fetch on.
     private func advance() { if isPinned { pin = .next } }
 
-    /// The stores in the state that is read.
+    /// The stores in the state that the context reads.
     private func recordSources() throws -> RecordSources {
         switch pin {
         case .none: return container.recordSources
@@ -108,7 +109,7 @@ public actor EditingContext {
 
     // Loading
 
-    /// The record of a name, with this context's edits; `nil` when there is none, or it is deleted here.
+    /// Returns the record of a name, with this context's edits; `nil` when there is none, or when this context has deleted it.
     ///
     /// - Throws: ``StoreError``, `DecodingError`.
     public func fetch<R: Record>(_ type: R.Type, named name: String) async throws -> R? {
@@ -118,19 +119,21 @@ public actor EditingContext {
         for source in try recordSources().all {
             let loaded = try await source.read { db in try source.fetch(db, type, named: name) }
             guard let loaded else { continue }
-            // Another call may have edited it meanwhile.
+            // Another call may have edited the record meanwhile.
             return try register(loaded.record, loaded.state, scope: source.scope).current(type)
         }
         return nil
     }
 
-    /// The record of a UUID, with this context's edits.
+    /// Returns the record of a UUID, with this context's edits; see `fetch(_:named:)`.
     public func fetch<R: Record & Identifiable>(_ type: R.Type, id: UUID) async throws -> R? where R.ID == UUID {
         try await fetch(type, named: id.uuidString.lowercased())
     }
 
-    /// The records that match in the stores, with this context's edits; those that are deleted here are left out, those that were inserted
-    /// here and not saved yet are not looked for.
+    /// Returns the records that match in the stores, with this context's edits.
+    ///
+    /// The predicate is applied to the stored values. Records that this context has deleted are left out. Records that it has
+    /// inserted and not saved yet are not found.
     public func fetchAll<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [], limit: Int? = nil
     ) async throws -> [R] {
@@ -140,7 +143,7 @@ public actor EditingContext {
         }
         var seen: Set<RecordName> = []
         return try found.compactMap { it in
-            // A name that is in both stores stands for one record here.
+            // If both stores have the name, the context has one record for it.
             guard seen.insert(it.record.name).inserted else { return nil }
             return try register(it.record, it.state, scope: it.scope).current(type)
         }
@@ -148,24 +151,25 @@ public actor EditingContext {
 
     // Editing
 
-    /// Adds a record that is believed to be new, at the context's ``insertionTarget``.
+    /// Adds a new record, at the context's ``insertionTarget``. If the store has the record, the save merges the two.
     public func insert<R: Record>(_ record: R) { insert(record, into: insertionTarget) }
 
-    /// Adds a record that is believed to be new.
+    /// Adds a new record to a store. If the container has the record, the save merges the two.
     ///
-    /// - Parameter scope: The store of a new record; a record that is there stays where it is. A new record of the shared store belongs to a
-    ///   share: use ``insert(_:in:)-(_,Share)``. Else ``save(mergePolicy:)`` throws.
+    /// - Parameter scope: The store of a new record; a record that exists stays where it is. A new record of the shared store
+    ///   needs a share: use ``insert(_:in:)-(_,Share)``. Otherwise ``save(mergePolicy:)`` throws.
     public func insert<R: Record>(_ record: R, in scope: StoreScope) { insert(record, into: .store(scope)) }
 
-    /// Adds a record that is believed to be new to a share.
+    /// Adds a new record to a share. If the container has the record, the save merges the two.
     ///
-    /// Where the container does not know the share when the context is saved, ``save(mergePolicy:)`` throws ``StoreError`` `notFound`.
+    /// If the container does not have the share when the context is saved, ``save(mergePolicy:)`` throws ``StoreError``
+    /// `notFound`.
     public func insert<R: Record>(_ record: R, in share: Share) { insert(record, into: .share(share)) }
 
-    /// Adds a record that is believed to be new to a store, a share or a zone.
+    /// Adds a new record to a store, a share or a zone. If the container has the record, the save merges the two.
     ///
-    /// Where the container does not know the share or the zone when the context is saved, ``save(mergePolicy:)`` throws ``StoreError``
-    /// `notFound`.
+    /// If the container does not have the share or the zone when the context is saved, ``save(mergePolicy:)`` throws
+    /// ``StoreError`` `notFound`.
     public func insert<R: Record>(_ record: R, into target: InsertionTarget) {
         let name = record.name
         registered.edit(name, scope: target.scope) {
@@ -174,7 +178,7 @@ public actor EditingContext {
         }
     }
 
-    /// Gives a loaded, or inserted, record new values.
+    /// Gives new values to a record that the context has loaded or inserted.
     ///
     /// - Throws: ``StoreError`` `notFound` when the context has not loaded it, or has deleted it.
     public func update<R: Record>(_ record: R) throws {
@@ -198,13 +202,13 @@ public actor EditingContext {
         registered.edit(name, scope: known.scope) { $0.delete(R.self) }
     }
 
-    /// Whether there is anything to save.
+    /// Whether the context has edits to save.
     public var hasChanges: Bool { registered.hasEdits }
 
-    /// Forgets all edits; loaded records stay as they were loaded.
+    /// Discards all edits. Loaded records keep the values with which they were loaded.
     public func rollback() { registered.rollback() }
 
-    /// Forgets edits and loaded records.
+    /// Discards all edits and loaded records.
     public func reset() {
         registered = RegisteredRecords()
         advance()
@@ -216,15 +220,18 @@ public actor EditingContext {
 
     // Saving
 
-    /// Saves all edits: in each store, all or none.
+    /// Saves all edits. Each store saves all of its edits or none.
     ///
-    /// What others have saved since a record was loaded is merged under the policy given here, or the context's, the type's, or the
-    /// container's. Edits that come while a save is under way are for the next one, on top of what was saved.
+    /// Changes that others have saved since a record was loaded are merged. Edits that are made during a save belong to the next
+    /// one.
     ///
-    /// - Complexity: O(n log n) in the number of edits, like a container's save of as many records.
-    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; what hooks and a rule of one's own throw; those of
-    ///   ``PersistentContainer/save(_:in:)-(R,_)``. Then the edits are still there, but for those of a store that had been saved when
-    ///   the other one failed.
+    /// - Parameter own: The merge policy. By default it is the context's; if that is `nil`, the type's; if that is `nil`, the
+    ///   container's.
+    /// - Returns: The counts and conflicts of the save.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; the errors of hooks and of a custom rule; the errors of
+    ///   ``PersistentContainer/save(_:in:)-(R,_)``. Then the context keeps its edits, except those of a store that was saved
+    ///   before the other one failed.
+    /// - Complexity: O(n log n) in the number of edits.
     @discardableResult
     public func save(mergePolicy own: MergePolicy? = nil) async throws -> SaveResult {
         await turns.take()
@@ -239,7 +246,7 @@ public actor EditingContext {
             last = edit.type
         }
         let policy = await container.policies(own ?? mergePolicy, types: types)
-        // What is inserted may be there already, in the other store.
+        // An inserted record may exist already, in the other store.
         let homes = try await homes(of: edits)
         let places = try await places(of: edits, homes)
         let committed = try await container.commit { assets in
@@ -275,11 +282,11 @@ public actor EditingContext {
 
     private func homes(of edits: [(name: RecordName, record: RegisteredRecord)]) async throws -> [StoreScope] {
         var homes = edits.map(\.record.scope)
-        // An empty shared store has neither records nor owners.
+        // If the shared store is empty, it has neither the records nor their owners.
         let isAlone = try await !container.hasRecordsOfOthers
         if isAlone, homes.allSatisfy({ $0 == .private }) { return homes }
         for scope in ContainerDirectory.scopes {
-            // A record that was loaded stays where it is. What owns it now has to be there, too.
+            // A loaded record stays in its store. The record that owns it now has to be there, too.
             let loaded = edits.filter { $0.record.loaded != nil && $0.record.scope == scope }
             try await container.checkOwners(of: loaded.map { (record: $0.name, owner: try $0.record.owner) }, in: scope)
             let new = edits.indices.filter { edits[$0].record.loaded == nil && edits[$0].record.scope == scope }
@@ -290,14 +297,14 @@ public actor EditingContext {
         return homes
     }
 
-    /// The shares and zones into which new records go.
+    /// The shares and zones of new records; `nil` for other records.
     private func places(
         of edits: [(name: RecordName, record: RegisteredRecord)], _ homes: [StoreScope]
     ) async throws -> [SharePlace?] {
         var known: [InsertionTarget: SharePlace?] = [:]
         var places: [SharePlace?] = []
         for ((_, record), home) in zip(edits, homes) {
-            // A store alone is no place in it.
+            // A target that names only the store has no share or zone.
             guard record.loaded == nil, let target = record.target, target.scope == home, target != .store(home) else {
                 places.append(nil)
                 continue
@@ -310,8 +317,8 @@ public actor EditingContext {
 
     // Following others
 
-    /// Whether records that others save, here or in other processes, are refreshed in this context at once; edits of the context stay on
-    /// top of them.
+    /// Sets whether the context refreshes records at once when other contexts or processes have saved them. The context's edits
+    /// are kept.
     public func setAutomaticallyMergesChangesFromParent(_ isOn: Bool) {
         automaticallyMergesChangesFromParent = isOn
         following?.cancel()
@@ -336,11 +343,11 @@ public actor EditingContext {
         }
     }
 
-    /// Brings all loaded records up to what the stores have, those of a store up to one state. Edits that are not saved stay on top: a
-    /// field that was edited here keeps the edit.
+    /// Refreshes all loaded records from the stores. The records of one store are read in one state. A field that was edited in
+    /// this context keeps the edit.
     ///
     /// - Returns: The records that others had changed or deleted.
-    /// - Throws: ``StoreError``, `DecodingError`; records that could be read are refreshed all the same.
+    /// - Throws: ``StoreError``, `DecodingError`. Records that could be read are refreshed all the same.
     @discardableResult
     public func refreshAll() async throws -> Set<RecordName> {
         await turns.take()
@@ -382,7 +389,7 @@ extension Record {
     fileprivate var name: RecordName { RecordName(self) }
 }
 
-/// Lets one after the other of an actor's calls go on that are suspended in between.
+/// Serialises calls of an actor that suspend, so that no other call runs between their parts.
 private final class Turns: Sendable {
     private struct State {
         var isTaken = false

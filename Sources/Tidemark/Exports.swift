@@ -1,4 +1,4 @@
-// Merge policies, scopes, places, errors and what synchronises are in the modules below: whoever imports Tidemark has them.
+// A program that imports Tidemark gets the merge policies, scopes, locations, errors and the synchronisation of these modules.
 @_exported import TidemarkCloud
 @_exported import TidemarkContainers
 @_exported import TidemarkModel

@@ -4,29 +4,29 @@ public import TidemarkStore
 public import TidemarkSync
 
 extension PersistentContainer {
-    /// Ends the synchronisation with the account whose records are here.
+    /// Ends the synchronisation with the account whose records the container has.
     ///
     /// ```swift
     /// let setAside = try await journal.signOut()
     /// print("\(setAside?.records ?? 0) records set aside, \(setAside?.pending ?? 0) changes not in the cloud")
     /// ```
     ///
-    /// A container that synchronises by itself stops: call ``startSyncing(with:configuration:environment:)`` for the next account. Where records
-    /// go, observations see it, and history tokens from before expire.
+    /// Automatic synchronisation stops: call ``startSyncing(with:configuration:environment:)`` for the next account. If records
+    /// are removed, observations report it, and earlier history tokens expire.
     ///
     /// - Parameters:
-    ///   - choice: What becomes of the account's records here: they are set aside, stay, or are deleted. Those that stay go on with the same
-    ///     account where they were; another one gets none of them.
-    ///   - reason: What `Quarantine.reason` says.
-    /// - Returns: What was set aside of one's own records; what others share is set aside by itself, and is among ``quarantines()``. `nil` where
-    ///   there was nothing, or `choice` is another.
-    /// - Throws: `ContainerEvent.Failure` 134410 while another process synchronises the container, 134417 while this one does by hand;
-    ///   ``StoreError``.
+    ///   - choice: The treatment of the account's records in the container: they are put into a quarantine, stay, or are deleted.
+    ///     Records that stay continue to synchronise when the same account signs in again; another account gets none of them.
+    ///   - reason: The value of `Quarantine.reason`.
+    /// - Returns: The quarantine of the private store's records. The records that others share have a quarantine of their own,
+    ///   which is among ``quarantines()``. `nil` if there were no records, or for another `choice`.
+    /// - Throws: `ContainerEvent.Failure` 134410 while another process synchronises the container; 134417 during a
+    ///   synchronisation that this process has started explicitly; ``StoreError``.
     @discardableResult
     public func signOut(
         _ choice: SignOutChoice = .quarantine, reason: String = "the account has signed out"
     ) async throws -> Quarantine? {
-        // A synchronisation that is under way is not to go on with what is set aside.
+        // A running synchronisation must not continue with records that are put into a quarantine.
         await stopSyncing()
         if let sync = syncing.sync {
             defer { changeBroadcaster.post(isOwn: true) }
@@ -42,16 +42,19 @@ extension PersistentContainer {
         return quarantine
     }
 
-    /// What was set aside when an account went, or another one came; oldest first. What one has in it can be read in
-    /// `Quarantine.container(in:)`.
+    /// The quarantines: records that were set aside when an account signed out or another signed in; the oldest first. The
+    /// records of a quarantine are in `Quarantine.container(in:)`.
     public nonisolated func quarantines() throws(StoreError) -> [Quarantine] { try directory.quarantines() }
 
-    /// Brings back what was set aside: edits that no cloud had are merged with what is there by now. The next synchronisation sends them.
+    /// Restores the records of a quarantine. Edits that no cloud had are merged with the present records, and the next
+    /// synchronisation sends them.
     ///
     /// - Parameters:
-    ///   - options: More than that. Otherwise the same account has to be synchronised here again, and what was set aside is gone afterwards.
-    ///   - policy: Resolves conflicts with what was changed here meanwhile, too; by default the container's.
-    /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account; those of a save.
+    ///   - quarantine: The quarantine.
+    ///   - options: Exceptions from the defaults: the same account has to synchronise the container again, and the quarantine is
+    ///     removed afterwards.
+    ///   - policy: The policy for conflicts with changes that were made meanwhile; by default the container's.
+    /// - Throws: ``StoreError`` `anotherAccount` when the records belong to another account; the errors of a save.
     @discardableResult
     public func restore(
         _ quarantine: Quarantine, options: QuarantineRestoration = [], policy: MergePolicy? = nil
@@ -65,7 +68,7 @@ extension PersistentContainer {
         return result
     }
 
-    /// Removes what was set aside, for good.
+    /// Removes a quarantine with its records permanently.
     public nonisolated func discard(_ quarantine: Quarantine) throws(StoreError) { try directory.discard(quarantine) }
 
     var privateStore: RecordStore { stores.private }

@@ -4,14 +4,17 @@ import TidemarkSQLite
 public import TidemarkStore
 
 extension PersistentContainer {
-    /// The history of a store, read only: transactions, the changes of a record with values, what came since a token, conflicts.
+    /// A reader of a store's history: transactions, the changes of a record with values, the changes since a token, and
+    /// conflicts.
     public nonisolated func history(_ scope: StoreScope = .private) -> StoreReader { StoreReader(stores[scope]) }
 
-    /// Removes the history of both stores that is older than an age, and the contents of assets that nothing names then.
+    /// Removes the history of both stores that is older than an age, and the contents of assets that nothing names afterwards.
     ///
     /// - Parameters:
-    ///   - age: Only what is older goes.
-    ///   - least: What is younger stays, whatever `age` says.
+    ///   - age: Transactions that are older than this are removed.
+    ///   - least: Transactions that are younger than this are kept, whatever `age` is.
+    /// - Returns: The numbers of removed transactions and changes.
+    /// - Throws: ``StoreError``.
     @discardableResult
     public nonisolated func purgeHistory(
         olderThan age: Duration = .seconds(7 * 86_400), keepingAtLeast least: Duration = .seconds(7 * 86_400)
@@ -26,10 +29,16 @@ extension PersistentContainer {
         return sum
     }
 
-    /// Undoes a transaction: what it inserted goes, what it updated or deleted is as before. That is a transaction itself.
+    /// Undoes a transaction: inserted records are deleted, and updated or deleted records get their earlier values. The undo is a
+    /// transaction itself.
     ///
-    /// - Parameter policy: What becomes of fields and records that were changed since; by default nothing is undone then.
-    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when history has it no more.
+    /// - Parameters:
+    ///   - transaction: The number of the transaction.
+    ///   - scope: The store.
+    ///   - policy: The policy for fields and records that were changed since. By default nothing is undone if there are such
+    ///     changes.
+    /// - Throws: ``UnresolvedConflicts`` under ``MergePolicy/error``; ``StoreError`` `notFound` when the history no longer has
+    ///   the transaction.
     @discardableResult
     public nonisolated func undo(
         transaction: Int64, in scope: StoreScope = .private, mergePolicy policy: MergePolicy = .error

@@ -2,19 +2,21 @@ public import TidemarkCloud
 public import TidemarkModel
 import TidemarkSync
 
-/// Links into shares, and what they lead to.
+/// Invitations and links to shares.
 extension PersistentContainer {
-    /// What an invitation leads to, without taking part.
+    /// Returns the share that an invitation leads to, without accepting it.
     ///
-    /// - Parameter link: The token of a ``ShareLink``, or an address that ends with it.
+    /// - Parameters:
+    ///   - link: The token of a ``ShareLink``, or an address that ends with it.
+    ///   - databases: The databases of the account.
     public func shareMetadata(for link: String, in databases: CloudDatabases) async throws(CloudError) -> ShareMetadata {
         try await databases.shared.resolveLink(Self.token(link))
     }
 
-    /// Accepts an invitation: what is shared comes into the shared store with the next synchronisation. An app that was launched by an
-    /// invitation calls it as soon as its container is open. As `acceptShareInvitations(from:into:)`.
+    /// Accepts an invitation. The next synchronisation fetches the shared records into the shared store. An app that was launched
+    /// by an invitation calls this as soon as its container is open. As `acceptShareInvitations(from:into:)`.
     ///
-    /// - Throws: `CloudError` `unknownItem` for a link that is none, is revoked, or is somebody else's.
+    /// - Throws: `CloudError` `unknownItem` for a link that does not exist, is revoked, or is limited to another person.
     @discardableResult
     public func acceptInvitation(_ link: String, in databases: CloudDatabases) async throws -> Share {
         try await adopt(databases)
@@ -31,9 +33,9 @@ extension PersistentContainer {
         return share
     }
 
-    /// Ends an invitation without having taken part.
+    /// Declines an invitation.
     ///
-    /// - Throws: `CloudError` `invalidArguments` for who takes part already: see ``leave(_:in:)``.
+    /// - Throws: `CloudError` `invalidArguments` when the account has accepted the invitation already: see ``leave(_:in:)``.
     public func declineInvitation(_ link: String, in databases: CloudDatabases) async throws(CloudError) {
         let metadata = try await shareMetadata(for: link, in: databases)
         guard metadata.participant?.acceptanceStatus != .accepted else {
@@ -43,38 +45,41 @@ extension PersistentContainer {
     }
 
     private static func token(_ link: String) -> String {
-        // Behind the question mark stand the server and the container, where a link says them.
+        // The server and the container follow the question mark, in links that have them.
         let path = link.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)[0]
         return String(path.split { $0 == "/" || $0.isWhitespace }.last ?? "")
     }
 
-    /// A new link to a share, for whoever is given it.
+    /// Makes a link to a share.
     ///
-    /// - Parameter participant: The identifier of the participant to whom it is limited.
+    /// - Parameters:
+    ///   - share: The share.
+    ///   - participant: The identifier of the participant who alone can use the link; `nil` for no limit.
+    ///   - databases: The databases of the account.
     public func makeLink(
         to share: Share, for participant: String? = nil, in databases: CloudDatabases
     ) async throws(CloudError) -> ShareLink {
         try await databases[share.scope].makeLink(to: share.cloudID, for: participant)
     }
 
-    /// Revokes a link to a share: it leads nowhere any more. Participants who came by it stay.
+    /// Revokes a link to a share, so that nobody can use it any more. Participants who came by it stay.
     ///
     /// - Parameter id: The link's identifier, from ``ShareLinkEntry/id``.
-    /// - Throws: `CloudError` `permissionFailure` for an account that may not invite, `unknownItem` where there is no such link.
+    /// - Throws: `CloudError` `permissionFailure` for an account that may not invite; `unknownItem` if there is no such link.
     public func revokeLink(_ id: String, to share: Share, in databases: CloudDatabases) async throws(CloudError) {
         try await databases[share.scope].revokeLink(id, to: share.cloudID)
     }
 
-    /// The links to a share that lead there, the oldest first: what the cloud knows of them, which gives no access.
+    /// Returns the links to a share that were not revoked, the oldest first. They have no tokens, so they give no access.
     ///
-    /// - Throws: `CloudError` `permissionFailure` for who may not invite.
+    /// - Throws: `CloudError` `permissionFailure` for an account that may not invite.
     public func links(to share: Share, in databases: CloudDatabases) async throws(CloudError) -> [ShareLinkEntry] {
         var links: [ShareLinkEntry] = []
         for entry in try await databases[share.scope].shareAudit(in: share.zone.cloudZone, after: nil)
         where entry.share.recordName == share.name {
             guard let id = entry.subject else { continue }
             switch entry.kind {
-            // An earlier share of the zone was called the same.
+            // An earlier share of the zone had the same name.
             case .stopped: links = []
             case .linkMade: links.append(ShareLinkEntry(id: id, participant: entry.value, made: entry.time))
             case .linkRevoked: links.removeAll { $0.id == id }
@@ -85,12 +90,12 @@ extension PersistentContainer {
     }
 }
 
-/// A link to a share, as those see it who manage the share.
+/// An entry in the list of a share's links, for those who manage the share.
 public struct ShareLinkEntry: Hashable, Sendable, Identifiable {
-    /// Names the link among those of its share; it gives no access.
+    /// The link's identifier among the links of its share. It gives no access.
     public let id: String
-    /// The identifier of the participant to whom it is limited.
+    /// The identifier of the participant who alone can use the link; `nil` for no limit.
     public let participant: String?
-    /// Microseconds since 1970 UTC.
+    /// The time at which the link was made; microseconds since 1970 UTC.
     public let made: Int64
 }

@@ -5,9 +5,12 @@ import TidemarkStore
 import TidemarkSync
 
 extension PersistentContainer {
-    /// Shares records with what they own, and so on, and with what references without a declared relationship lead to, either way: all of them
-    /// move into a zone of their own. As `NSPersistentCloudKitContainer.share(_:to:)`. Along weak relationships, and from a record to its owner,
-    /// sharing does not go on.
+    /// Shares records together with their graph, and moves all of them into a zone of their own. As
+    /// `NSPersistentCloudKitContainer.share(_:to:)`.
+    ///
+    /// The graph has the records that the shared records own, and so on. It also has the records that are connected to them, in
+    /// either direction, by references without a declared relationship. It does not follow weak relationships, nor the reference
+    /// of a record to its owner.
     ///
     /// ```swift
     /// let share = try await journal.share(senja, title: senja.caption, in: databases)
@@ -17,17 +20,20 @@ extension PersistentContainer {
     /// print(link.token)
     /// ```
     ///
-    /// The cloud learns of the share at once, and of the records with the next synchronisation. What is pending of them goes along. Where all
-    /// are in one share already it is returned; others come to a share that is there only where it is named. Those that were shared once may be shared again, with others.
+    /// The cloud gets the share at once, and the records with the next synchronisation, including their unsent changes. If all of
+    /// the records are in one share already, that share is returned. To add records to an existing share, name it. Records of a
+    /// share that has ended can be shared again, also with others.
     ///
     /// - Parameters:
-    ///   - existing: The share, one's own, that they are added to; `nil` for one of their own.
-    ///   - title: What people are shown; of a share that is there it stays.
-    ///   - publicPermission: The permission of everybody with a link.
-    ///   - databases: The account's.
-    /// - Throws: ``StoreError`` `notFound` for a record that is not there, `anotherAccount`; `CloudError` `alreadyShared` where some of the
-    ///   records are in another share, `unknownItem` where `existing` is over; ``PermissionDenied`` for what is somebody else's; what the
-    ///   cloud answers. Then nothing has moved.
+    ///   - records: The records.
+    ///   - existing: A share of the user's to which the records are added; `nil` for a new share.
+    ///   - title: The title that people see. An existing share keeps its title.
+    ///   - publicPermission: The permission of everyone who has a link.
+    ///   - databases: The databases of the account.
+    /// - Returns: The share.
+    /// - Throws: ``StoreError`` `notFound` for a record that the container does not have, `anotherAccount`; `CloudError`
+    ///   `alreadyShared` if some of the records are in another share, `unknownItem` if `existing` has ended; ``PermissionDenied``
+    ///   for a record or a share of another owner; the errors of the cloud. Then nothing has moved.
     @discardableResult
     public func share(
         _ records: [RecordName], to existing: Share? = nil, title: String? = nil,
@@ -41,7 +47,7 @@ extension PersistentContainer {
         let known = try await store.shares().first { $0.zone == zone && $0.root == nil }
         let cloudShare: CloudShare
         let isNew: Bool
-        // The cloud names the zone with its owner.
+        // The cloud's shares have the zone with its owner's name, so they are compared by their own names.
         let all = known == nil ? [] : try await database.shares(in: zone.cloudZone)
         if let there = all.first(where: { $0.id.recordName == known?.name }) {
             (cloudShare, isNew) = (there, false)
@@ -60,8 +66,8 @@ extension PersistentContainer {
             }
             throw Self.alreadyShared(other)
         } catch {
-            // What has nothing in it need not be shared. Where the cloud can't be told now, the share stays known, to be stopped; why it is empty
-            // is the error that counts.
+            // The new share is empty, so it is deleted. If that fails, the store keeps the share, so that it can be stopped
+            // later. The caller gets the first error.
             if isNew, (try? await database.deleteShare(made.cloudID)) != nil { try await store.forget(made) }
             throw error
         }
@@ -72,7 +78,7 @@ extension PersistentContainer {
             .alreadyShared, "\(other.record.type) \(other.record.name) is in another share; stop that first, or add to it")
     }
 
-    /// - Throws: ``PermissionDenied`` where records, or the share that they are to be added to, are somebody else's.
+    /// - Throws: ``PermissionDenied`` if a record, or the existing share, belongs to another owner.
     private func demandOwn(_ records: [RecordName], _ existing: Share?) async throws {
         if let existing, existing.scope != .private {
             throw PermissionDenied(
@@ -86,7 +92,8 @@ extension PersistentContainer {
         }
     }
 
-    /// The zone in which records are to be shared: that of their share, or of the one that they are added to; else one that has nothing else in it.
+    /// Returns the zone in which records are to be shared: the zone of the existing share, or of the share that they are in;
+    /// otherwise a zone that has no other records.
     private func zone(of records: [RecordName], _ existing: Share?) async throws -> ZoneName {
         let store = privateStore
         let graph = try await store.graph(of: records)
@@ -103,7 +110,7 @@ extension PersistentContainer {
             }
             return own
         }
-        // What was shared once, and is no more, is still in its zone.
+        // Records of a share that has ended are still in its zone.
         for zone in zones where zone != .default {
             if try await store.hasOnly(graph, in: zone) { return zone }
         }
@@ -112,14 +119,20 @@ extension PersistentContainer {
         while true {
             if !shared.contains(zone), try await store.hasOnly(graph, in: zone) { return zone }
             number += 1
-            // No record's name makes a zone's name with a dot at this place.
+            // No record's name leads to a zone name with a dot at this place.
             zone = ZoneName("\(first.name).\(number)")
         }
     }
 
     /// Shares a record with a title.
     ///
-    /// - Parameter title: What people are shown; by default the value of the property that the type names as its ``Record/shareTitle``.
+    /// - Parameters:
+    ///   - record: The record.
+    ///   - title: The title that people see; by default the value of the type's ``Record/shareTitle``.
+    ///   - publicPermission: The permission of everyone who has a link.
+    ///   - databases: The databases of the account.
+    /// - Returns: The share.
+    /// - Throws: As ``share(_:to:title:publicPermission:in:)``.
     @discardableResult
     public func share<R: Record>(
         _ record: R, title: String? = nil, publicPermission: ShareParticipant.Permission = .none,
@@ -129,7 +142,7 @@ extension PersistentContainer {
         return try await share([RecordName(record)], title: title, publicPermission: publicPermission, in: databases)
     }
 
-    /// A share of a zone, and whether it is new: where another device was faster it is that one's.
+    /// Makes the share of a zone, and returns whether it is new. If another device has just made one, that share is returned.
     private static func makeShare(
         of zone: ZoneName, _ title: String?, _ permission: ShareParticipant.Permission, _ database: any SharingDatabase
     ) async throws(CloudError) -> (CloudShare, isNew: Bool) {
@@ -146,23 +159,23 @@ extension PersistentContainer {
         }
     }
 
-    /// Records, with all that ``share(_:to:title:publicPermission:in:)`` would share with them.
+    /// Returns records, with all records that ``share(_:to:title:publicPermission:in:)`` would share with them.
     ///
-    /// - Throws: ``StoreError`` `notFound` for a record that is not there, or is somebody else's.
+    /// - Throws: ``StoreError`` `notFound` for a record that the private store does not have.
     public func graph(of records: [RecordName]) async throws -> [RecordName] {
         try await privateStore.graph(of: records).map(\.record)
     }
 
     // Finding them
 
-    /// The shares that this container takes part in, one's own first, as the cloud said them last.
+    /// Returns the shares of this container, the user's own first, in the last state that the cloud has sent.
     public func fetchShares() async throws -> [Share] {
         var shares: [Share] = []
         for scope in ContainerDirectory.scopes { shares += try await stores[scope].shares() }
         return shares
     }
 
-    /// The shares of records; those that are not shared are left out. As `fetchShares(matching:)`.
+    /// Returns the shares of records. Records that are not shared are left out. As `fetchShares(matching:)` of Core Data.
     public func fetchShares(matching records: [RecordName]) async throws -> [RecordName: Share] {
         var found: [RecordName: Share] = [:]
         var rest = records
@@ -184,9 +197,10 @@ extension PersistentContainer {
 
     // Changing them
 
-    /// Changes a share, all or nothing: invites, removes, gives other permissions, another title.
+    /// Changes a share: invites or removes participants, or sets permissions or the title. All changes are made, or none.
     ///
-    /// - Returns: It as it is now.
+    /// - Returns: The changed share.
+    /// - Throws: `CloudError`; ``StoreError`` `anotherAccount`.
     @discardableResult
     public func updateParticipants(
         of share: Share, _ changes: [ShareChange], in databases: CloudDatabases
@@ -199,7 +213,9 @@ extension PersistentContainer {
         return changed
     }
 
-    /// Ends one's own share for everybody. The records stay here and in one's own cloud.
+    /// Ends a share of the user's for everybody. The records stay in the container and in the user's database of the cloud.
+    ///
+    /// - Throws: ``PermissionDenied`` for a share of another owner; `CloudError`; ``StoreError`` `anotherAccount`.
     public func stopSharing(_ share: Share, in databases: CloudDatabases) async throws {
         guard share.scope == .private else {
             throw PermissionDenied(
@@ -209,15 +225,17 @@ extension PersistentContainer {
         do throws(CloudError) {
             try await databases.private.deleteShare(share.cloudID)
         } catch {
-            // It is over already.
+            // The share has ended already.
             guard error.code == .unknownItem || error.code == .zoneNotFound else { throw error }
         }
         try await privateStore.forget(share)
         broadcastChanges()
     }
 
-    /// Leaves a share of somebody else's: the records go here, and stay with their owner. What was edited here and not sent yet is kept in
-    /// ``refusedSaves()``.
+    /// Leaves a share of another owner. The records are removed from this container, and stay with their owner. Edits that were
+    /// not sent yet are kept in ``refusedSaves()``.
+    ///
+    /// - Throws: ``PermissionDenied`` for a share of the user's own; `CloudError`; ``StoreError`` `anotherAccount`.
     public func leave(_ share: Share, in databases: CloudDatabases) async throws {
         guard share.scope == .shared else {
             throw PermissionDenied(record: nil, decision: SharePolicy.decide(.leave, on: share.target(), by: share.actor))
@@ -226,7 +244,7 @@ extension PersistentContainer {
         do throws(CloudError) {
             try await databases.shared.deleteShare(share.cloudID)
         } catch {
-            // One is out already.
+            // The account takes part no longer.
             guard error.code == .unknownItem || error.code == .zoneNotFound else { throw error }
         }
         try await sharedStore.forget(share)
@@ -234,8 +252,10 @@ extension PersistentContainer {
         if !others { try await remove(share.zone, from: sharedStore, "the share was left") }
     }
 
-    /// Deletes a zone with all its records, everywhere; of somebody else's zone, leaves what is shared of it. As
-    /// `purgeObjectsAndRecordsInZone(with:in:)`.
+    /// Deletes a zone with all its records, here, in the cloud and on all devices. For a zone of another owner, leaves its
+    /// shares. As `purgeObjectsAndRecordsInZone(with:in:)`.
+    ///
+    /// - Throws: ``StoreError`` `invalid` for the default zone, `anotherAccount`; `CloudError`.
     public func purgeZone(_ zone: ZoneName, in databases: CloudDatabases) async throws {
         guard zone != .default else {
             throw StoreError(.invalid, "the default zone is not purged; delete its records instead")
@@ -257,13 +277,13 @@ extension PersistentContainer {
         broadcastChanges()
     }
 
-    /// Makes the container that of the account, if it is nobody's yet: what is shared belongs to somebody. What becomes of records that are
-    /// there is what was said when the account signed in.
+    /// Assigns the container to the account, if it belongs to none yet: a share needs an owner. Records that the container has
+    /// already are treated as the account's sign-in has set.
     func adopt(_ databases: CloudDatabases) async throws {
         guard try await !checkAccount(databases) else { return }
-        // The program's own synchronisation has the container's right to synchronise, or is about to acquire it, and may not have run yet.
+        // The program's automatic synchronisation has the container's lock of synchronisation, or is about to acquire it.
         if let automatic = syncing.automatic {
-            // One that ended meanwhile is followed by another, or by an error.
+            // If that synchronisation has ended meanwhile, the loop uses the next one, or an error ends it.
             while try await !automatic.opened().adoptAccount(startsByItself: true) {}
             return
         }
@@ -280,9 +300,9 @@ extension PersistentContainer {
         try await sync.sharedEngine.adoptAccount()
     }
 
-    /// Whether both stores are the account's.
+    /// Returns whether both stores belong to the account; `false` if one belongs to none yet.
     ///
-    /// - Throws: ``StoreError`` `anotherAccount` where one is somebody else's.
+    /// - Throws: ``StoreError`` `anotherAccount` if a store belongs to another account.
     @discardableResult
     private func checkAccount(_ databases: CloudDatabases) async throws -> Bool {
         let user = try await databases.private.account().userRecordName
@@ -299,57 +319,60 @@ extension PersistentContainer {
         return isWhole
     }
 
-    /// Notes what the cloud has said of a share.
+    /// Stores a share that the cloud has returned.
     ///
-    /// - Parameter before: What was known of shares when it was asked.
+    /// - Parameter before: The stored shares from before the request to the cloud.
     func note(_ share: Share, _ before: [Share]) async throws {
         let known = before.first { ($0.scope, $0.zone, $0.name) == (share.scope, share.zone, share.name) }
         try await stores[share.scope].note(share, insteadOf: known)
         broadcastChanges()
     }
 
-    // What one may do
+    // Permissions
 
-    /// Whether a record is shared, by whomever; `false` where it is not there.
+    /// Returns whether a record is shared, by the user or by another owner; `false` if the container does not have it.
     public func isShared(_ record: RecordName) async throws -> Bool {
         try await permissions.permission(of: record)?.isShared ?? false
     }
 
-    /// Whether it is one's own.
+    /// Returns whether the user owns a record.
     public func isOwner(_ record: RecordName) async throws -> Bool {
         try await permissions.permission(of: record)?.isOwner ?? false
     }
 
-    /// Whether one may edit it, by what the cloud said last. As `canUpdateRecord(forManagedObjectWith:)`.
+    /// Returns whether the user may edit a record, by the last state of the shares that the cloud has sent. As
+    /// `canUpdateRecord(forManagedObjectWith:)`.
     public func canEdit(_ record: RecordName) async throws -> Bool {
         try await permissions.permission(of: record)?.canEdit ?? false
     }
 
-    /// Whether one may delete it. As `canDeleteRecord(forManagedObjectWith:)`.
+    /// Returns whether the user may delete a record. As `canDeleteRecord(forManagedObjectWith:)`.
     public func canDelete(_ record: RecordName) async throws -> Bool {
         try await permissions.permission(of: record)?.canDelete ?? false
     }
 
-    /// Whether one may share it, or add people to its share.
+    /// Returns whether the user may share a record. A record that is shared already can't be shared again.
     public func canShare(_ record: RecordName) async throws -> Bool {
         try await permissions.permission(of: record)?.canShare ?? false
     }
 
     // Saving into them
 
-    /// Saves new records into a share; records that are there stay where they are.
+    /// Saves new records into a share. Records that exist already stay where they are.
     ///
-    /// - Throws: ``StoreError`` `notFound` where the container does not know the share: it has ended, was left, or was never accepted here;
-    ///   ``PermissionDenied`` where the user may only read; as ``save(_:in:)-(R,_)``. Then nothing is saved.
+    /// - Throws: ``StoreError`` `notFound` if the container does not have the share, because it has ended, was left, or was never
+    ///   accepted here; ``PermissionDenied`` if the user may only read; the errors of ``save(_:in:)-(R,_)``. Then nothing is
+    ///   saved.
     @discardableResult
     public func save<R: Record>(_ records: [R], in share: Share) async throws -> SaveResult {
         guard !records.isEmpty else { return SaveResult() }
         return try save(records, in: share.scope, share: try await place(of: share)).result
     }
 
-    /// The place of a share in its store.
+    /// Returns the place of a share in its store.
     ///
-    /// - Throws: ``StoreError`` `notFound` where the store does not know the share: it has ended, was left, or was never accepted here.
+    /// - Throws: ``StoreError`` `notFound` if the store does not have the share, because it has ended, was left, or was never
+    ///   accepted here.
     func place(of share: Share) async throws -> SharePlace {
         guard let zone = try await stores[share.scope].zones().first(where: { $0.name == share.zone }) else {
             throw share.isUnknown
@@ -357,9 +380,9 @@ extension PersistentContainer {
         return SharePlace(share: share, name: share.zone, zone: zone.id)
     }
 
-    /// The place of new records; `nil` for one outside of all zones.
+    /// Returns the place of new records; `nil` for a target that names only a store.
     ///
-    /// - Throws: ``StoreError`` `notFound` where the store does not know the share or the zone.
+    /// - Throws: ``StoreError`` `notFound` if the store does not have the share or the zone.
     func place(of target: InsertionTarget) async throws -> SharePlace? {
         switch target {
         case .store: return nil
@@ -372,14 +395,14 @@ extension PersistentContainer {
 
     // What was refused
 
-    /// Saves that the cloud has refused and the store has reverted, newest first.
+    /// Returns the saves that the cloud has refused and the store has reverted, the newest first.
     public nonisolated func refusedSaves() throws -> [RefusedSave] {
         var all: [RefusedSave] = []
         for scope in ContainerDirectory.scopes { all += try StoreReader(container: directory, scope: scope).refused() }
         return all.sorted { $0.time > $1.time }
     }
 
-    /// Removes refused saves, for good.
+    /// Removes refused saves permanently.
     public func discard(_ saves: [RefusedSave]) async throws {
         for scope in ContainerDirectory.scopes {
             let ids = saves.filter { $0.scope == scope }.map(\.id)

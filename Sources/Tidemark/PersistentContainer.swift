@@ -6,7 +6,8 @@ public import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// A container of records, open for reading and writing: its private store and its shared one. As `NSPersistentCloudKitContainer`.
+/// A container of records that is open for reading and writing, with a private and a shared store. As
+/// `NSPersistentCloudKitContainer`.
 ///
 /// ```swift
 /// let journal = try PersistentContainer(named: "Journal")
@@ -14,8 +15,8 @@ public import TidemarkStore
 /// let newest = try await journal.fetchAll(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 10)
 /// ```
 ///
-/// What is saved is durable when the call returns. Records go to the private store unless you say otherwise, or they are in the shared one
-/// already. To check that nobody has changed a record since it was loaded, edit it in an ``EditingContext``.
+/// A save is durable when the call returns. By default, new records go to the private store; records of the shared store stay
+/// there. To detect changes that others have made to a record since it was loaded, edit it in an ``EditingContext``.
 public actor PersistentContainer: RecordReading {
     private nonisolated let executor: StoreExecutor
     /// The queue on which the container runs. Its stores run there, too, so that a save needs no change of threads.
@@ -33,30 +34,30 @@ public actor PersistentContainer: RecordReading {
     private nonisolated let readersFollowOthers = Atomic(false)
     nonisolated let reporter = LockedValue<PermissionReporter?>(nil)
 
-    /// What synchronises the container in this process.
+    /// The synchronisation of the container in this process.
     nonisolated let syncing = ContainerSyncing()
-    /// The folder of a temporary container, which goes with it.
+    /// The folder of a temporary container, which is deleted with the container.
     private nonisolated let temporaryFolder: TemporaryFolder?
     nonisolated let policy: CurrentMergePolicy
 
-    /// The merge policy where neither a type nor a save has one.
+    /// The merge policy for saves and types that have none of their own.
     public var mergePolicy: MergePolicy { policy.value }
     /// The relationships that the program has declared, by the names of types and fields.
     var declaredRelationships: [String: [String: RelationshipSchema]] = [:]
-    /// The name that history gives the transactions.
+    /// The author of the container's transactions in history.
     public nonisolated let author: String
 
-    /// Opens a container, making it if there is none.
+    /// Opens a container, and creates it if it is missing.
     ///
     /// - Parameters:
-    ///   - name: The container's; its directory is `NAME.tidemark`.
-    ///   - location: Where that lies.
-    ///   - environment: That of a container that is made.
-    ///   - author: The name that history gives the transactions.
-    ///   - role: What kind of process this is, for others to be told apart by.
-    ///   - mergePolicy: The policy where neither a type nor a save has one.
-    /// - Throws: ``StoreError`` `notFound` when a store was there and is missing, `notAStore`, `newerFormat`, `cannotCreate`, `untrusted`,
-    ///   `busy`, `corrupt` or `io`.
+    ///   - name: The container's name. Its directory is `NAME.tidemark`.
+    ///   - location: The place of the directory.
+    ///   - environment: The environment of a container that is created.
+    ///   - author: The author of the container's transactions in history.
+    ///   - role: The kind of this process, which other processes see in its notifications.
+    ///   - mergePolicy: The merge policy for saves and types that have none of their own.
+    /// - Throws: ``StoreError`` `notFound` when the container has lost a store; `notAStore`, `newerFormat`, `cannotCreate`,
+    ///   `untrusted`, `busy`, `corrupt` or `io`.
     public init(
         named name: String, at location: StoreLocation = .default, environment: StoreEnvironment = .development,
         author: String = ProcessInfo.processInfo.processName, role: StoreChangeNotifier.Role = .app,
@@ -66,9 +67,9 @@ public actor PersistentContainer: RecordReading {
         try self.init(openingOrCreatingAt: url, environment: environment, author: author, role: role, mergePolicy: mergePolicy)
     }
 
-    /// Opens the container at a place, making it if there is none.
+    /// Opens the container at a place, and creates it if it is missing.
     ///
-    /// - Parameter new: Notes the container where this makes it, also when opening its stores fails.
+    /// - Parameter new: Records the container if this creates it, also when opening its stores fails.
     /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``.
     package init(
         openingOrCreatingAt url: URL, environment: StoreEnvironment = .development, author: String,
@@ -104,7 +105,7 @@ public actor PersistentContainer: RecordReading {
             self.directory = directory
             let notifier = try StoreChangeNotifier(container: directory, role: role)
             self.notifier = notifier
-            // On the container's own queue: a save is one hop for its caller.
+            // The stores run on the container's queue, so that a save changes threads only once.
             stores = PerScope(
                 private: try RecordStore(container: directory, scope: .private, notifier: notifier, executor: executor),
                 shared: try RecordStore(container: directory, scope: .shared, notifier: notifier, executor: executor))
@@ -134,10 +135,10 @@ public actor PersistentContainer: RecordReading {
         recordSources = RecordSources(all: sources.all)
     }
 
-    /// Listens to other processes from now on, if it does not yet. Who never asks what others do does not wake up when they do it, and
-    /// takes nothing of the system's to hear them.
+    /// Starts to listen to other processes, at the first call. A container that needs no changes of others uses no watch of the
+    /// system, and does not wake up when others write.
     ///
-    /// - Throws: ``StoreError`` `io` when the system has no more watches to give.
+    /// - Throws: ``StoreError`` `io` when the system has no more watches.
     nonisolated func listen() throws(StoreError) {
         try listener.withLock { listener throws(StoreError) in
             guard listener == nil else { return }
@@ -155,19 +156,18 @@ public actor PersistentContainer: RecordReading {
         Task { [stores] in for store in stores.all { try? await store.refreshAfterExternalChanges() } }
     }
 
-    /// Sets the merge policy where neither a type nor a save has one.
+    /// Sets the merge policy for saves and types that have none of their own.
     public func setMergePolicy(_ policy: MergePolicy) { self.policy.value = policy }
 
     // Closing
 
-    /// Closes the container: ends its synchronisation, the streams of its changes and events, and the connections to its stores. A program
-    /// calls it before it replaces or deletes the container's files, or wants the last reader of a file gone; otherwise a container closes
-    /// when it is deallocated.
+    /// Closes the container: ends its synchronisation, the streams of its changes and events, and the connections to its stores.
+    /// Call it before the container's files are replaced or deleted. Otherwise a container closes when it is deallocated.
     ///
-    /// Reads and saves throw ``StoreError`` `closed` afterwards, from observations as well; snapshots go on reading. A second call does
+    /// Afterwards reads, saves and observations throw ``StoreError`` `closed`. Snapshots can still be read. A second call does
     /// nothing. A temporary container is deleted.
     ///
-    /// - Throws: ``StoreError`` `busy` while a read is going on.
+    /// - Throws: ``StoreError`` `busy` while a read is running.
     public func close() async throws(StoreError) {
         await syncing.remove(closing: true)?.stop()
         listener.withLock { listener in
@@ -188,8 +188,8 @@ public actor PersistentContainer: RecordReading {
         try result.get()
     }
 
-    /// Closes the container and deletes it with all its records and files, for good; see `ContainerDirectory.destroy()`. What the cloud has
-    /// stays there.
+    /// Closes the container and deletes it permanently, with all its records and files; see `ContainerDirectory.destroy()`.
+    /// Records in the cloud stay there.
     ///
     /// - Throws: ``StoreError`` as ``close()`` and `ContainerDirectory.destroy()`.
     public func destroy() async throws(StoreError) {
@@ -197,9 +197,10 @@ public actor PersistentContainer: RecordReading {
         if temporaryFolder == nil { try directory.destroy() }
     }
 
-    /// Deletes a container that is not open, for good. As `NSPersistentStoreCoordinator.destroyPersistentStore(at:type:options:)`.
+    /// Deletes a container that is not open, permanently. As
+    /// `NSPersistentStoreCoordinator.destroyPersistentStore(at:type:options:)`.
     ///
-    /// - Throws: ``StoreError`` `notFound` where there is none of that name; `busy`; `io`.
+    /// - Throws: ``StoreError`` `notFound` if there is no container of that name; `busy`; `io`.
     public static func destroy(named name: String, at location: StoreLocation = .default) throws(StoreError) {
         try ContainerDirectory.destroy(at: location.containerURL(named: name))
     }
@@ -229,7 +230,7 @@ public actor PersistentContainer: RecordReading {
         try save(records, in: scope, share: nil).result
     }
 
-    /// Deletes a record, whatever the store has by then. One that is not there is deleted already.
+    /// Deletes a record, whatever version the store has by then. A missing record is no error.
     @discardableResult
     public func delete<R: Record>(_ record: R) throws -> SaveResult {
         try delete(R.self, named: record.recordName)

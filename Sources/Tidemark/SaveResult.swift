@@ -2,17 +2,17 @@ public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What a save did.
+/// The result of a save.
 public struct SaveResult: Hashable, Sendable {
-    /// In records.
+    /// The numbers of records that were inserted, updated, left unchanged and deleted.
     public internal(set) var counts = ChangeCounts()
-    /// Conflicts that the merge policy has resolved.
+    /// The conflicts that the merge policy has resolved.
     public internal(set) var conflicts: [MergeConflict] = []
-    /// Records that have become one with another of their unique key, and the name that it has.
+    /// The records that were merged into another record with the same unique key, each with the name of that record.
     public internal(set) var replaced: [RecordName: String] = [:]
-    /// Records that were deleted with a record that they refer to, by the delete rule cascade.
+    /// The records that were deleted with a record that they refer to, by the delete rule cascade.
     public internal(set) var cascaded: [RecordName] = []
-    /// The transactions of history that it has become: one for each store that was changed.
+    /// The numbers of the save's transactions in history: one for each store that was changed.
     public internal(set) var transactions: [StoreScope: Int64] = [:]
 
     init() {}

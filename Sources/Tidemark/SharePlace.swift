@@ -3,14 +3,14 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A zone into which new records are saved, and the share of it that was named.
+/// A zone into which new records are saved, and the share of it that the caller has named.
 struct SharePlace: Hashable, Sendable {
-    /// `nil` where a zone was named.
+    /// The share; `nil` if the caller has named a zone.
     let share: Share?
     let name: ZoneName
     let zone: Int64
 
-    /// Makes sure that the zone is still there, and shared as it was said to be, in the transaction that saves into it.
+    /// Makes sure, in the transaction that saves into it, that the zone still exists and still has the share.
     ///
     /// - Throws: ``StoreError`` `notFound`.
     func check(_ db: Database, _ source: RecordSource) throws {

@@ -26,29 +26,29 @@ final class TemporaryFolder: Sendable {
 
     /// Deletes the folder with everything in it.
     func remove() {
-        // What can't be deleted stays in the system's folder for temporary files, which the system clears.
+        // Files that can't be deleted stay in the system's folder for temporary files, which the system clears.
         try? FileManager.default.removeItem(at: url)
     }
 }
 
 extension PersistentContainer {
-    /// Opens a new container that is deleted when it is closed or deallocated: for previews and tests. As an `NSPersistentContainer` whose
-    /// store is in memory.
+    /// Opens a new container that is deleted when it is closed or deallocated. For previews and tests, like an
+    /// `NSPersistentContainer` with a store in memory.
     ///
     /// ```swift
     /// let journal = try PersistentContainer.temporary()
     /// try await journal.save(Destination(caption: "Senja"))
     /// ```
     ///
-    /// Its files are in a folder of its own and not in memory, so that it does all that other containers do: reads beside writes, assets,
-    /// other processes, synchronisation. Where the folder is on a file system in memory, such as `/dev/shm` on Linux, nothing goes to a disk.
-    /// A process that is killed leaves the folder, whose name begins with `tidemark-temporary-`.
+    /// The container is in a folder of its own and not in memory, so it can do everything that other containers can: reads beside
+    /// writes, assets, other processes, synchronisation. In a folder on a file system in memory, such as `/dev/shm` on Linux,
+    /// nothing is written to a disk. A process that is killed leaves the folder, whose name begins with `tidemark-temporary-`.
     ///
     /// - Parameters:
-    ///   - parent: The folder for its folder; by default the system's for temporary files.
-    ///   - environment: Whether its schema grows by itself.
-    ///   - author: The name that history gives the transactions.
-    ///   - mergePolicy: The policy where neither a type nor a save has one.
+    ///   - parent: The folder in which the container's folder is made; by default the system's folder for temporary files.
+    ///   - environment: The environment, which decides whether the schema grows by itself.
+    ///   - author: The author of the container's transactions in history.
+    ///   - mergePolicy: The merge policy for saves and types that have none of their own.
     /// - Throws: ``StoreError`` `cannotCreate`, `diskFull` or `io`.
     public static func temporary(
         in parent: URL = FileManager.default.temporaryDirectory, environment: StoreEnvironment = .development,

@@ -1,7 +1,7 @@
 public import Foundation
 import TidemarkModel
 
-/// SHA-256 of a content as it comes, by which clouds know assets.
+/// Computes the SHA-256 digest of a content that arrives in parts. Clouds identify assets by this digest.
 ///
 /// ```swift
 /// var digest = AssetDigest()
@@ -25,13 +25,13 @@ public struct AssetDigest: ~Copyable {
         }
     }
 
-    /// What has come until now, as an asset.
+    /// Ends the digest, and returns the asset of all bytes that were added.
     public consuming func finish() -> CloudAsset {
         let size = size
         return CloudAsset(digest: Hexadecimal.text(hash.finish()), size: size)
     }
 
-    /// Of bytes that are all there.
+    /// Returns the asset of bytes that are all in memory. O(n) in their count.
     public static func asset(of data: some ContiguousBytes) -> CloudAsset {
         var digest = AssetDigest()
         digest.update(data)

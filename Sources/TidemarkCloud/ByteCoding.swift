@@ -1,6 +1,6 @@
 package import Foundation
 
-/// A run of bytes that grows: numbers in groups of seven bits, texts behind their lengths.
+/// Encodes values into a growing run of bytes: numbers in groups of seven bits, texts after their lengths.
 package struct ByteOutput {
     package private(set) var bytes: [UInt8] = []
 
@@ -39,9 +39,9 @@ package struct ByteOutput {
     }
 }
 
-/// Reads what a ``ByteOutput`` has made.
+/// Decodes the bytes that a ``ByteOutput`` has encoded.
 package struct ByteInput {
-    /// The bytes are none that could have been made so.
+    /// The error for bytes that no ``ByteOutput`` encodes.
     package struct Damaged: Error {
         package init() {}
     }

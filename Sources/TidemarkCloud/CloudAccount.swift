@@ -1,6 +1,6 @@
-/// Whether a cloud can be used, and by whom.
+/// The account that uses a cloud, and whether it can.
 public struct CloudAccount: Hashable, Codable, Sendable {
-    /// As `CKAccountStatus`.
+    /// The status of an account. As `CKAccountStatus`.
     public enum Status: String, Codable, Sendable {
         /// Whether the account can be used, or why not. The names are `CKAccountStatus`'s.
         case available, noAccount, restricted, couldNotDetermine, temporarilyUnavailable

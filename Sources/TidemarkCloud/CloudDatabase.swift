@@ -3,16 +3,17 @@ public import TidemarkModel
 
 /// One database of a cloud container, as one account sees it. As `CKDatabase`.
 ///
-/// Whoever fulfils it is checked by the same suite of tests: what is said here holds for the cloud in this process and for one behind
-/// HTTP. Calls may come from anywhere, several at a time. A call that is cancelled may have been done or not.
+/// One suite of tests, in `TidemarkTesting`, checks every conformer. So this description holds for a cloud in the same process
+/// and for a cloud behind HTTP. Functions can be called from any thread, several at a time. A call that is cancelled may have had
+/// its effect or not.
 public protocol CloudDatabase: Sendable {
-    /// Private, shared or public.
+    /// The scope of the database: private, shared or public.
     var scope: DatabaseScope { get }
 
-    /// What the cloud takes at once.
+    /// Returns the sizes that the cloud accepts.
     func limits() async throws(CloudError) -> CloudLimits
 
-    /// Whether it can be used, and by whom.
+    /// Returns the account that uses the database, and whether it can.
     func account() async throws(CloudError) -> CloudAccount
 
     // Zones
@@ -22,63 +23,74 @@ public protocol CloudDatabase: Sendable {
     /// - Throws: The errors that every call can throw (see ``modify(_:)``).
     func zones() async throws(CloudError) -> [CloudZoneID]
 
-    /// Makes zones, and deletes others with all their records. One that is there, or not, is no error.
+    /// Creates zones, and deletes others with all their records. Creating a zone that exists, and deleting one that does not, is
+    /// no error.
     ///
-    /// - Throws: `permissionFailure` in a database that one's own zones can't be in, `limitExceeded`, `invalidArguments`, and what
-    ///   every call can throw.
+    /// - Throws: `permissionFailure` in a database that can't have zones of the account, `limitExceeded`, `invalidArguments`, and
+    ///   the errors that every call can throw (see ``modify(_:)``).
     func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError)
 
     // Records
 
     /// Changes records of a zone.
     ///
-    /// When a record is deleted, those that have it as their `parent` lose it; they have changed.
+    /// When a record is deleted, the records that have it as their `parent` lose that value, and count as changed.
     ///
-    /// Who sees a hierarchy of the zone only can neither read nor write outside of it: a name that is taken there is as one that is not.
-    /// So that nobody finds out by saving which names there are, a new record's name is a random UUID (version 4) then, and its parent
-    /// is in the hierarchy; else it is refused with `invalidArguments`, `referenceViolation` or `permissionFailure`.
+    /// A participant who sees only a hierarchy of the zone can neither read nor write outside of it, and must not learn from a
+    /// save which names are taken there. So the new records of such a participant have random UUIDs (version 4) as names, and a
+    /// parent in the hierarchy. Other new records fail with `invalidArguments`, `referenceViolation` or `permissionFailure`.
     ///
-    /// Records of shares (``CloudShare/recordType``) are changed as `SharingDatabase` says, and not by this: `invalidArguments`.
+    /// Records of shares (``CloudShare/recordType``) are changed by the functions of ``SharingDatabase``. Here they fail with
+    /// `invalidArguments`.
     ///
-    /// - Returns: What became of each operation, in their order. In an atomic request, either none has failed, or all: those that are
-    ///   not to blame with `batchRequestFailed`.
-    /// - Throws: `limitExceeded`, `quotaExceeded`, `zoneNotFound`, `userDeletedZone`, `invalidArguments`, and what every call can throw:
-    ///   `notAuthenticated`, `accountTemporarilyUnavailable`, `networkUnavailable`, `networkFailure`, `serviceUnavailable`,
-    ///   `requestRateLimited`, `zoneBusy`, `internalError`. Then nothing was done, except that after `networkFailure` it may have been:
-    ///   with a client token the same request can be made again. What somebody may not do has failed with `permissionFailure`.
+    /// - Returns: The outcome of each operation, in their order. In an atomic request either all operations succeed or all fail;
+    ///   those that are not to blame fail with `batchRequestFailed`. An operation that the account may not perform fails with
+    ///   `permissionFailure`.
+    /// - Throws: `limitExceeded`, `quotaExceeded`, `zoneNotFound`, `userDeletedZone`, `invalidArguments`, and the errors that
+    ///   every call can throw: `notAuthenticated`, `accountTemporarilyUnavailable`, `networkUnavailable`, `networkFailure`,
+    ///   `serviceUnavailable`, `requestRateLimited`, `zoneBusy`, `internalError`. After an error nothing was done. Only after
+    ///   `networkFailure` the request may have been done: with a client token it can be sent again safely.
     func modify(_ request: ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome]
 
-    /// Records by their names, in that order; each a record or `unknownItem`.
+    /// Returns records by their names.
+    ///
+    /// - Parameter desiredKeys: The fields of the returned records; `nil` for all.
+    /// - Returns: For each name, in order, the record or its error: `unknownItem` if there is none that the account may see.
     func lookup(
         _ names: [String], in zone: CloudZoneID, desiredKeys: Set<String>?
     ) async throws(CloudError) -> [Result<CloudRecord, CloudError>]
 
-    /// Records of a type that match.
+    /// Returns records of a type that match a query.
     ///
-    /// - Parameter continuation: That of the answer before, to the same query.
-    /// - Throws: `invalidArguments` for what is not queryable, as `Field 'x' is not marked queryable`.
+    /// - Parameters:
+    ///   - limit: The most records of the answer; `nil` for the cloud's own limit.
+    ///   - desiredKeys: The fields of the returned records; `nil` for all.
+    ///   - continuation: The continuation of the answer before, to the same query; `nil` for the first answer.
+    /// - Throws: `invalidArguments` for a field that is not queryable, as `Field 'x' is not marked queryable`.
     func query(
         _ query: CloudQuery, in zone: CloudZoneID, limit: Int?, desiredKeys: Set<String>?, continuation: QueryContinuation?
     ) async throws(CloudError) -> QueryAnswer
 
     // Changes
 
-    /// Zones that changed since a token; without one, all that there are. In a shared database they come and go with what others share.
+    /// Returns the zones that changed since a token; without a token, all zones. In a shared database, zones appear and disappear
+    /// as others share them and stop sharing.
     ///
-    /// After the cloud's database was put back to an earlier state its incarnation is another, and all tokens have expired. Without a token
-    /// it then tells of zones that were deleted, too, so that they can be told from those that were lost.
+    /// After the cloud's database was restored to an earlier state, it has another incarnation, and all tokens have expired. The
+    /// answer without a token then lists deleted zones, too, so that a client can distinguish them from zones that were lost.
     ///
-    /// - Throws: `changeTokenExpired`: then ask without one.
+    /// - Throws: `changeTokenExpired`: call again without a token.
     func databaseChanges(since token: CloudToken?, limit: Int?) async throws(CloudError) -> DatabaseChanges
 
-    /// Records of a zone that changed since a token; without one, all that there are. With a token also those that were deleted since, even
-    /// if it comes from the middle of a first listing.
+    /// Returns the records of a zone that changed since a token; without a token, all records. With a token the answer has the
+    /// records that were deleted since, too, even if the token comes from the middle of a first listing.
     ///
-    /// Who sees a hierarchy of the zone is told of a record that comes into it as of one that was saved, and of one that leaves it as of
-    /// one that was deleted. Nobody is told of deletions from before they took part. When what somebody sees of a zone becomes more or
-    /// less as a whole, by another share, the token has expired.
+    /// For a participant who sees only a hierarchy of the zone, a record that enters the hierarchy counts as saved, and a record
+    /// that leaves it counts as deleted. A participant gets no deletions from before they took part. The token expires when
+    /// another share widens or narrows what the participant sees of the zone.
     ///
-    /// After the cloud's database was put back to an earlier state, what is said of ``databaseChanges(since:limit:)`` holds for records.
+    /// After the cloud's database was restored to an earlier state, the same holds for records as for zones in
+    /// ``databaseChanges(since:limit:)``.
     ///
     /// - Throws: `changeTokenExpired`, `zoneNotFound`, `userDeletedZone`.
     func zoneChanges(
@@ -87,21 +99,27 @@ public protocol CloudDatabase: Sendable {
 
     // Assets
 
-    /// Which of some assets the cloud does not have from the zone's owner yet, and how far it has got with each. For a participant, it has
-    /// those that they have uploaded themselves, and those that records name which they may read.
+    /// Returns the assets that the cloud does not have from the zone's owner yet, with the number of bytes that it has of each.
+    ///
+    /// For a participant, the cloud has the assets that the participant has uploaded, and the assets of records that the
+    /// participant may read.
     func missingAssets(_ assets: [CloudAsset], in zone: CloudZoneID) async throws(CloudError) -> [CloudAsset: Int64]
 
-    /// Adds a piece to an asset that is on its way up; the last one completes it. What the piece repeats is skipped, so a piece without an
-    /// answer may be sent again.
+    /// Uploads a piece of an asset. The last piece completes the asset. Bytes that the cloud has already are skipped, so a piece
+    /// whose answer was lost can be sent again.
     ///
-    /// - Parameter offset: Where the piece begins: what the cloud has already, or less.
-    /// - Returns: What the cloud has now, bytes. It may be more than the piece's end.
-    /// - Throws: `assetNotAvailable` when the content is not what its digest says; `limitExceeded`, `quotaExceeded`; `invalidArguments`
-    ///   with a greater offset; `serviceUnavailable` where another request has ended the upload, or it has to begin again.
+    /// - Parameter offset: The place of the piece in the asset, in bytes: at most the number of bytes that the cloud has already.
+    /// - Returns: The number of bytes that the cloud has now. It may be greater than the piece's end.
+    /// - Throws: `assetNotAvailable` when the content does not match its digest; `limitExceeded`, `quotaExceeded`;
+    ///   `invalidArguments` with a greater offset; `serviceUnavailable` if another request has ended the upload, or if it has to
+    ///   begin again.
     func upload(_ piece: Data, of asset: CloudAsset, at offset: Int64, in zone: CloudZoneID) async throws(CloudError) -> Int64
 
-    /// A piece of an asset that a record of the zone names which the account may read.
+    /// Downloads a piece of an asset. The account must be able to read a record of the zone that names the asset.
     ///
+    /// - Parameters:
+    ///   - offset: The place of the piece in the asset, in bytes.
+    ///   - count: The number of bytes.
     /// - Throws: `assetNotAvailable`.
     func download(
         _ asset: CloudAsset, in zone: CloudZoneID, from offset: Int64, count: Int
@@ -109,7 +127,8 @@ public protocol CloudDatabase: Sendable {
 
     // Following
 
-    /// Something has changed in this database, or may have: look with ``databaseChanges(since:limit:)``. Changes that come together
-    /// are one element. It ends when the task that listens is cancelled.
+    /// Returns a stream with an element whenever something has changed in this database, or may have:
+    /// ``databaseChanges(since:limit:)`` says what. Changes that come close together are one element. The stream ends when the
+    /// task that reads it is cancelled.
     func notifications() async throws(CloudError) -> AsyncStream<Void>
 }

@@ -1,7 +1,7 @@
-/// What a server tells its clients of an error.
+/// The reasons of errors as a server sends them to its clients.
 ///
-/// The reason of a storage's failure may name hosts, buckets, files and statements. Those are for the server's log. Where the error does not
-/// say what clients may read, those codes have a general sentence that a storage's failure can have.
+/// When a storage fails, the reason may name hosts, buckets, files and SQL statements. These are for the server's log only. Codes
+/// that a failing storage can have are sent with a general sentence, unless the error has a reason for clients.
 extension CloudError {
     /// Makes an error whose reason clients may read, whatever its code.
     package init(_ code: Code, forClients reason: String, retryAfter: Duration? = nil) {
@@ -9,7 +9,7 @@ extension CloudError {
         publicReason = reason
     }
 
-    /// The reason that clients are told.
+    /// The reason that is sent to clients.
     package var reasonForClients: String {
         if let publicReason { return publicReason }
         switch code {
@@ -17,7 +17,7 @@ extension CloudError {
             return "the server can't do it for the moment; try again later"
         case .zoneBusy: return "others are using the zone; try again later"
         case .networkFailure: return "the server does not know whether it is done; send the same request again"
-        // The rules of a cloud have these, and name what the client has sent.
+        // Only the rules of a cloud make errors with these codes, and their reasons name nothing but what the client has sent.
         case .requestRateLimited, .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone,
             .changeTokenExpired, .referenceViolation, .assetNotAvailable, .quotaExceeded, .notAuthenticated,
             .secondFactorRequired, .permissionFailure, .alreadyShared, .recordDamaged, .unknownItem, .invalidArguments:
@@ -26,6 +26,6 @@ extension CloudError {
         }
     }
 
-    /// Whether clients are told less than ``reason``.
+    /// Whether ``reason`` is kept from clients.
     package var hasInternalReason: Bool { reasonForClients != reason }
 }

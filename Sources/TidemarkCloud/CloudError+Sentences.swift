@@ -9,7 +9,7 @@ extension CloudError.Code {
         }
     }
 
-    /// The sentences of all codes. `invalidArguments` is for programmers, and its reason is more use.
+    /// The sentences of all codes except `invalidArguments`, which is for programmers: its reason is more useful to them.
     static let german: [CloudError.Code: String] = [
         .networkUnavailable: "Die Cloud ist nicht erreichbar.",
         .networkFailure: "Die Verbindung zur Cloud ist abgebrochen.",

@@ -1,7 +1,7 @@
 public import Foundation
 public import TidemarkModel
 
-/// Why a cloud did not do what it was asked to. Equal by code.
+/// The error of a request to a cloud. Two errors are equal if their codes are.
 public struct CloudError: Error, Sendable {
     /// The kind of error. As `CKError.Code`, by name.
     public struct Code: RawRepresentable, Hashable, Codable, Sendable {
@@ -13,7 +13,7 @@ public struct CloudError: Error, Sendable {
         // Try again, later.
         /// The network can't be reached. Try again later.
         public static let networkUnavailable = Code("networkUnavailable")
-        /// The connection broke: it may have been done or not.
+        /// The connection broke. The request may have been done or not.
         public static let networkFailure = Code("networkFailure")
         /// The cloud can't answer now. Try again later.
         public static let serviceUnavailable = Code("serviceUnavailable")
@@ -24,8 +24,9 @@ public struct CloudError: Error, Sendable {
         /// The account can't be used for the moment. Try again later.
         public static let accountTemporarilyUnavailable = Code("accountTemporarilyUnavailable")
 
-        // Mend, then try again.
-        /// The record was changed since its tag was given out, or is there already; ``CloudError/serverRecord`` is what it is now.
+        // Repair the request, then try again.
+        /// The record was changed since the cloud returned its tag, or exists already. ``CloudError/serverRecord`` is its present
+        /// version.
         public static let serverRecordChanged = Code("serverRecordChanged")
         /// The request has more items or bytes than the cloud takes at once.
         public static let limitExceeded = Code("limitExceeded")
@@ -33,11 +34,11 @@ public struct CloudError: Error, Sendable {
         public static let batchRequestFailed = Code("batchRequestFailed")
         /// The zone does not exist, or the account may not see it.
         public static let zoneNotFound = Code("zoneNotFound")
-        /// The person has deleted the zone's data for good.
+        /// The owner has deleted the zone's data permanently.
         public static let userDeletedZone = Code("userDeletedZone")
         /// The change token has expired. Ask for changes without a token.
         public static let changeTokenExpired = Code("changeTokenExpired")
-        /// The record that it refers to is not there.
+        /// The record refers to a record that does not exist.
         public static let referenceViolation = Code("referenceViolation")
         /// The cloud does not have the asset's content, or the content does not match its digest.
         public static let assetNotAvailable = Code("assetNotAvailable")
@@ -49,13 +50,14 @@ public struct CloudError: Error, Sendable {
         public static let notAuthenticated = Code("notAuthenticated")
         /// The password is right, and the account has a second factor whose code is missing, wrong, or was used already.
         public static let secondFactorRequired = Code("secondFactorRequired")
-        /// ``CloudError/denial`` says by which rule, where sharing is what it is about.
+        /// The account lacks the permission. If a rule of sharing forbids the operation, ``CloudError/denial`` names the rule.
         public static let permissionFailure = Code("permissionFailure")
-        /// A record is in one share at the most.
+        /// The record is in a share already, and can't be in a second one.
         public static let alreadyShared = Code("alreadyShared")
 
-        /// What the cloud has of a record is damaged, and nobody gets it. A client that has the record whole under the tag that is told with it
-        /// sends it again, by `replace` with that tag or by `forceReplace`; `delete` and `forceDelete` delete it. All else is refused.
+        /// The cloud's copy of a record is damaged, and no client gets it. A client that has the record under the change tag of
+        /// ``RecordFailure`` can send it again, by `replace` with that tag or by `forceReplace`. `delete` and `forceDelete`
+        /// delete the record. Other operations are refused.
         public static let recordDamaged = Code("recordDamaged")
 
         // Give up this item.
@@ -73,27 +75,29 @@ public struct CloudError: Error, Sendable {
     public let code: Code
     /// What is wrong, for people.
     public let reason: String
-    /// How long to wait before another try, where the cloud says so.
+    /// The wait that the cloud asks for before another try; `nil` if it asks for none.
     public var retryAfter: Duration?
-    /// With ``Code/serverRecordChanged``: the record that is there; `nil` when it has been deleted.
+    /// With ``Code/serverRecordChanged``: the record's present version; `nil` when the record has been deleted.
     public var serverRecord: CloudRecord?
-    /// With ``Code/permissionFailure`` and ``Code/alreadyShared``: the rule that refuses it, and what would allow it.
+    /// With ``Code/permissionFailure`` and ``Code/alreadyShared``: the rule that refuses the operation, and its remedy.
     public var denial: ShareDecision?
-    /// What helps, where the cloud or its client knows it.
+    /// The remedy, if the cloud or its client knows one.
     public var remedy: ErrorRemedy?
-    /// The failure on this device that the error carries to the code that ends the transfer. A cloud never sends it.
+    /// The failure on this device that caused the error. The code that ends the transfer reports it. A cloud never sends it.
     package var localCause: (any Error)?
-    /// With ``Code/invalidArguments``, of a query: the index that it would need. A server does not send it.
+    /// With ``Code/invalidArguments`` from a query: the index that the query needs. A server does not send it.
     package var missingIndex: MissingIndex?
-    /// With ``Code/invalidArguments`` and ``Code/unknownItem``, of a save: what of the schema the record does not fit. A server does not send it.
+    /// With ``Code/invalidArguments`` and ``Code/unknownItem`` from a save: the part of the schema that the record does not
+    /// match. A server does not send it.
     package var schemaMismatch: SchemaMismatch?
-    /// With ``Code/notAuthenticated``, of a server: `false` where it does not have the container, whoever asks.
+    /// With ``Code/notAuthenticated`` from a server: `false` if the server does not have the container for any account.
     package var containerIsServed = true
-    /// With ``Code/serviceUnavailable``, of what has the contents of assets: whether it has refused nothing, but could not be asked, or has failed.
+    /// With ``Code/serviceUnavailable`` from the storage of assets: whether the storage could not be reached or has failed. It is
+    /// `false` if the storage has refused the request.
     package var isOutOfReach = false
-    /// Whether a stored content came with other bytes or another length: it was damaged in the storage, or on the way.
+    /// Whether a content came from the storage with wrong bytes or a wrong length: it was damaged in the storage, or on the way.
     package var isOtherContent = false
-    /// What a server tells clients in place of ``reason``; `nil` where the code decides it.
+    /// The reason that a server sends to clients in place of ``reason``; `nil` if the code decides which reason is sent.
     package var publicReason: String?
 
     /// Makes an error.
@@ -103,7 +107,7 @@ public struct CloudError: Error, Sendable {
     ///   - reason: What is wrong, for people.
     ///   - retryAfter: How long to wait before another try.
     ///   - serverRecord: The record that the cloud has, with ``Code/serverRecordChanged``.
-    ///   - remedy: What helps.
+    ///   - remedy: The remedy.
     public init(
         _ code: Code, _ reason: String, retryAfter: Duration? = nil, serverRecord: CloudRecord? = nil, remedy: ErrorRemedy? = nil
     ) {
@@ -125,7 +129,7 @@ package struct MissingIndex: Hashable, Sendable {
     package init(field: String, index: String) { (self.field, self.index) = (field, index) }
 }
 
-/// What of a schema a record does not fit.
+/// The part of a schema that a record does not match.
 package struct SchemaMismatch: Hashable, Sendable {
     /// The field's name; `recordName` for the record type itself, which the schema lacks.
     package let field: String
@@ -136,7 +140,7 @@ package struct SchemaMismatch: Hashable, Sendable {
 }
 
 extension CloudError {
-    /// What a policy has refused.
+    /// Makes the error of an operation that ``SharePolicy`` refuses.
     public init(_ denial: ShareDecision) {
         self.init(denial.rule == .alreadyShared ? .alreadyShared : .permissionFailure, denial.reason)
         self.denial = denial

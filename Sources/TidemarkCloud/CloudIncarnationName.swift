@@ -1,7 +1,7 @@
 /// The name of a zone's incarnation: the incarnation of the database, and how often the zone was deleted and made again.
 ///
-/// The text in ``ZoneChanges/incarnation`` is the database's incarnation alone for a zone that was never deleted, else that name with
-/// two numbers behind it, as `4f1c….2.1`. Of another cloud's text nothing is assumed but that an equal one names the same incarnation.
+/// For a zone that was never deleted, the text in ``ZoneChanges/incarnation`` is the database's incarnation alone. For other
+/// zones two numbers follow that name, as in `4f1c….2.1`. Another cloud may use any text; equal texts name the same incarnation.
 package struct CloudIncarnationName: Hashable, Sendable {
     package let database: String
     /// The number of times that the zone was made again after a deletion.

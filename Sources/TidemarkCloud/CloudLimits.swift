@@ -16,13 +16,13 @@ public struct CloudLimits: Hashable, Codable, Sendable {
     public var bytesPerAsset: Int64 = 50_000_000
     /// Records that one answer has at the most.
     public var recordsPerAnswer = 400
-    /// Bytes that go in one piece of an asset.
+    /// Bytes of one piece of an asset at the most.
     public var bytesPerAssetPiece = 4_000_000
 
     /// Makes the default limits.
     public init() {}
 
-    /// The same with numbers that can be worked with, whatever a cloud has said.
+    /// The limits, brought into ranges that a client can work with, whatever numbers a cloud has sent.
     package var bounded: CloudLimits {
         func bounded<Number: BinaryInteger>(_ number: Number, _ most: Number) -> Number { min(max(1, number), most) }
         var limits = self

@@ -16,13 +16,13 @@ public struct CloudQuery: Hashable, Sendable {
         case greaterThan = "GREATER_THAN"
         /// The field is greater than the value or equals it.
         case greaterThanOrEquals = "GREATER_THAN_OR_EQUALS"
-        /// A location within the filter's distance.
+        /// The field is a location within the filter's distance of the value.
         case near = "NEAR"
         /// The field contains all the words of the value.
         case containsAllTokens = "CONTAINS_ALL_TOKENS"
         /// The field contains a word of the value.
         case containsAnyTokens = "CONTAINS_ANY_TOKENS"
-        /// One of a list.
+        /// The field equals an element of the list.
         case isIn = "IN"
         /// The field equals no element of the list.
         case isNotIn = "NOT_IN"
@@ -48,7 +48,7 @@ public struct CloudQuery: Hashable, Sendable {
         case noListMemberBeginsWith = "NOT_LIST_MEMBER_BEGINS_WITH"
     }
 
-    /// A field, or what every record has.
+    /// A field, or a property that every record has.
     public enum Key: Hashable, Sendable {
         /// The field with this name.
         case field(String)
@@ -88,7 +88,7 @@ public struct CloudQuery: Hashable, Sendable {
         public var key: Key
         /// Whether small values come first.
         public var isAscending: Bool
-        /// Sorts by the distance from here.
+        /// The place whose distance decides the order; `nil` to sort by the value.
         public var relativeLocation: Location?
 
         /// Makes a rule for the order of the results.
@@ -106,9 +106,9 @@ public struct CloudQuery: Hashable, Sendable {
 
     /// The type of the records.
     public var recordType: String
-    /// All of them hold.
+    /// The conditions. A result fulfils all of them.
     public var filters: [Filter]
-    /// The first decides first; in the end the record names do.
+    /// The rules for the order. An earlier rule decides before a later one; record names decide last.
     public var sorts: [Sort]
 
     /// Makes a query.
@@ -124,7 +124,7 @@ public struct CloudQuery: Hashable, Sendable {
     }
 }
 
-/// Where a query's answer goes on. Opaque.
+/// The position at which the next answer to a query begins. Opaque.
 public struct QueryContinuation: RawRepresentable, Hashable, Codable, Sendable {
     /// The cloud's text for the position.
     public let rawValue: String
@@ -132,13 +132,13 @@ public struct QueryContinuation: RawRepresentable, Hashable, Codable, Sendable {
     public init(rawValue: String) { self.rawValue = rawValue }
 }
 
-/// Some of the records that a query has found.
+/// An answer to a query: some of the records that match.
 public struct QueryAnswer: Hashable, Sendable {
     /// The records, in the order of the query.
     public var records: [CloudRecord]
-    /// `nil` when these were the last.
+    /// The position of the next answer; `nil` if these are the last records.
     public var continuation: QueryContinuation?
-    /// Records that would have been found and can't be told, because what the cloud has of them is damaged.
+    /// Matching records that are damaged in the cloud, so that it can't return them.
     public var failed: [RecordFailure]
 
     /// Makes an answer.

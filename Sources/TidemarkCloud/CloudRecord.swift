@@ -2,7 +2,7 @@ import TidemarkModel
 
 /// A record as a cloud has it. As `CKRecord`.
 public struct CloudRecord: Hashable, Sendable {
-    /// Who did something, and when.
+    /// The account and the time of a change.
     public struct Stamp: Hashable, Codable, Sendable {
         /// Microseconds since 1970 UTC, by the cloud's clock.
         public let time: Int64
@@ -20,11 +20,12 @@ public struct CloudRecord: Hashable, Sendable {
         }
     }
 
-    /// The field in which Tidemark's devices keep when the other fields were edited, as text. No field of a store can have such a name, and a
-    /// schema takes it in every type, also where it takes no other field.
+    /// The field in which devices with Tidemark keep the edit times of the other fields, as text. No field of a store can have
+    /// this name. A cloud accepts the field in every record type, even if the schema is fixed.
     package static let editedField = "tide_edited"
 
-    /// Tells whether stores keep the name of a field for themselves: no field of a container can have it. ``editedField`` is one of these.
+    /// Returns whether a field's name is reserved for stores, as ``editedField`` is. No field of a container can have such a
+    /// name.
     package static func isReserved(_ field: String) -> Bool { field.lowercased().hasPrefix("tide_") }
 
     /// The record's name and zone.
@@ -33,34 +34,36 @@ public struct CloudRecord: Hashable, Sendable {
     public var type: String
     /// The values by the names of their fields. A field without a value is absent.
     public var fields: [String: CloudValue]
-    /// How clients have marked the fields whose values they encrypt; a field that is not here has no mark.
+    /// The marks of fields whose values clients encrypt, by the fields' names. A field without an entry has no mark.
     ///
-    /// A cloud keeps the marks and answers with them. It encrypts nothing.
+    /// A cloud keeps the marks and returns them. It encrypts nothing itself.
     public var encryptedFields: [String: FieldEncryption] = [:]
     /// The record above it in a hierarchy that is shared.
     public var parent: String?
-    /// Which version of the record it is, to be given back with a change; `nil` of one that was never saved. Opaque.
+    /// The version of the record, which a change sends back; `nil` for a record that was never saved. Opaque.
     public var changeTag: String?
-    /// `nil` of a record that no cloud has answered with.
+    /// The creation of the record; `nil` if the record has not come from a cloud.
     public var created: Stamp?
     /// The last change of the record; `nil` if the record has not come from a cloud.
     public var modified: Stamp?
-    /// Of the record of a share (``CloudShare/recordType``): the share, as who asks may see it. A cloud fills it in; what is saved has none.
+    /// For the record of a share (``CloudShare/recordType``): the share, as the calling account may see it. Only a cloud sets it;
+    /// records that a client saves have none.
     public var share: CloudShare? {
         get { if case .share(let share) = carried { share } else { nil } }
         set { carried = newValue.map { .share($0) } ?? .nothing }
     }
-    /// Of the root of a hierarchy that is shared: the name of the record of its share. A cloud fills it in; what is saved has none.
+    /// For the root of a shared hierarchy: the name of the record of its share. Only a cloud sets it; records that a client saves
+    /// have none.
     public var shareName: String? {
         get { if case .root(let name, _) = carried { name } else { nil } }
         set { carried = newValue.map { .root(share: $0, guid: shortGUID) } ?? .nothing }
     }
-    /// Of such a root: as ``CloudShare/shortGUID``, for those who may invite.
+    /// For such a root, and for the record of a share: the same as ``CloudShare/shortGUID``, for accounts that may invite.
     public var shortGUID: String? {
         get { if case .root(_, let guid) = carried { guid } else { share?.shortGUID } }
         set { if let shareName { carried = .root(share: shareName, guid: newValue) } }
     }
-    /// Beside the record: few have one, and it is large.
+    /// The values about shares. They are stored out of line, since few records have one and a share is large.
     private indirect enum Carried: Hashable, Sendable {
         case nothing
         case share(CloudShare)

@@ -1,16 +1,17 @@
 import TidemarkModel
 
-/// Changes of records of one zone.
+/// A request to change records of one zone.
 public struct ModifyRecordsRequest: Hashable, Sendable {
     /// The zone of all the records.
     public var zone: CloudZoneID
-    /// Done in this order; one for each record at the most.
+    /// The changes, in their order; at most one for each record.
     public var operations: [RecordOperation]
-    /// All or none. Custom zones only.
+    /// Whether all changes are made or none. Custom zones only.
     public var isAtomic: Bool
-    /// Names the request, so that one that is sent again is answered as the first time and does nothing.
+    /// A name for the request. A request that is sent again under the same name gets the first answer again, and has no second
+    /// effect.
     public var clientToken: String?
-    /// Fields of the answer's records; `nil` for all.
+    /// Fields of the returned records; `nil` for all.
     public var desiredKeys: Set<String>?
 
     /// Makes a request.
@@ -35,7 +36,7 @@ public struct ModifyRecordsRequest: Hashable, Sendable {
 
 /// The result of one operation.
 public enum RecordOutcome: Hashable, Sendable {
-    /// As it is now.
+    /// The record was saved; this is its present version.
     case saved(CloudRecord)
     /// The record is deleted.
     case deleted(CloudRecordID)
@@ -43,7 +44,7 @@ public enum RecordOutcome: Hashable, Sendable {
     case failed(CloudError)
 }
 
-/// A place in what a database or a zone has gone through. Opaque; it may be used again, and may expire.
+/// A position in the changes of a database or a zone. Opaque. It can be used several times, and may expire.
 public struct CloudToken: RawRepresentable, Hashable, Codable, Sendable {
     /// The cloud's text for the position.
     public let rawValue: String
@@ -57,14 +58,14 @@ public struct DatabaseChanges: Hashable, Sendable {
     public var changed: [CloudZoneID]
     /// Zones that were deleted.
     public var deleted: [CloudZoneID]
-    /// Deleted by the person, for good: their records are to go everywhere.
+    /// Zones that their owner has deleted permanently: every device is to delete their records.
     public var purged: [CloudZoneID]
     /// The position after these changes.
     public var token: CloudToken
     /// Whether more changes can be fetched at once with ``token``.
     public var moreComing: Bool
-    /// Names the life of the cloud's database: another one after the database was put back to an earlier state. `nil` where the cloud does
-    /// not say.
+    /// The name of the database's incarnation. It changes when the database is restored to an earlier state. `nil` if the cloud
+    /// does not send it.
     public var incarnation: String?
 
     /// Makes a list of changed zones from its members.
@@ -101,7 +102,7 @@ public struct ZoneChanges: Hashable, Sendable {
         }
     }
 
-    /// In the order of their last change, as they are now. A record comes once.
+    /// A change of a record. Changes are in the order of the records' last changes, and a record appears once.
     public enum Change: Hashable, Sendable {
         /// The record was saved; this is its present version.
         case saved(CloudRecord)
@@ -115,9 +116,10 @@ public struct ZoneChanges: Hashable, Sendable {
     public var token: CloudToken
     /// Whether more changes can be fetched at once with ``token``.
     public var moreComing: Bool
-    /// Records that the cloud can't tell of, because what it has of them is damaged. They are not among ``changes``.
+    /// Records that are damaged in the cloud, so that it can't return them. They are not among ``changes``.
     public var failed: [RecordFailure]
-    /// As ``DatabaseChanges/incarnation``.
+    /// The name of the zone's incarnation: the database's, as in ``DatabaseChanges/incarnation``, and a count of the times that
+    /// the zone was deleted and made again. `nil` if the cloud does not send it.
     public var incarnation: String?
 
     /// Makes a list of changes from its members.
@@ -132,12 +134,12 @@ public struct ZoneChanges: Hashable, Sendable {
     }
 }
 
-/// A record that a cloud can't tell of.
+/// A record that a cloud can't return.
 public struct RecordFailure: Hashable, Sendable {
     /// The name and zone of the record.
     public let id: CloudRecordID
-    /// The tag of what the cloud has of it. A device that has the record under this tag has it whole, and can send it again; see
-    /// ``CloudError/Code/recordDamaged``.
+    /// The change tag of the cloud's damaged version. A device that has the record under this tag has that version undamaged, and
+    /// can send it again; see ``CloudError/Code/recordDamaged``.
     public let changeTag: String?
     /// Why the cloud can't return the record.
     public let error: CloudError

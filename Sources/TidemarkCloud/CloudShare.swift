@@ -2,7 +2,7 @@ public import TidemarkModel
 
 /// A set of shared records and its participants. As `CKShare`.
 ///
-/// It is a record of its zone, of the type `cloudkit.share`, and comes with the zone's changes as other records do.
+/// A share is a record of its zone, of the type `cloudkit.share`. It is among the zone's changes as other records are.
 public struct CloudShare: Hashable, Sendable {
     /// The type of the records that hold shares.
     public static let recordType = "cloudkit.share"
@@ -15,7 +15,7 @@ public struct CloudShare: Hashable, Sendable {
     public enum Coverage: Hashable, Sendable {
         /// All records of its zone.
         case zone
-        /// A record, and all that have it as their `parent`, or as the parent of that, and so on.
+        /// A record, and all records below it: those that have it as their `parent`, and so on.
         case hierarchy(root: String)
     }
 
@@ -27,14 +27,18 @@ public struct CloudShare: Hashable, Sendable {
     public var title: String?
     /// The permission of everybody with a link.
     public var publicPermission: ShareParticipant.Permission
-    /// The owner first. Participants see everybody. By what others were invited, and who was removed, declined or left, is told to the owner
-    /// and administrators, who can invite them again. Who is only invited sees the owner and themselves.
+    /// The participants, the owner first.
+    ///
+    /// An account that takes part sees all present participants. Only the owner and administrators, who can invite people again,
+    /// see who was removed, declined or left, and the address by which somebody was invited. An account that is only invited sees
+    /// the owner and itself.
     public var participants: [ShareParticipant]
-    /// Who asks.
+    /// The participant of the calling account.
     public var currentUser: ShareParticipant?
     /// The version of the share's record.
     public var changeTag: String?
-    /// The token of a link for all that leads to the share, where one was asked for that stays the same. For those who may invite.
+    /// The token of a permanent open link to the share; `nil` if no such link was asked for. Only accounts that may invite get
+    /// it.
     public var shortGUID: String?
 
     /// Makes a share from its members.
@@ -55,29 +59,31 @@ public struct CloudShare: Hashable, Sendable {
     public var owner: ShareParticipant? { participants.first { $0.role == .owner } }
 }
 
-/// One change of a share. What is done together is done whole or not at all.
+/// A change of a share. The changes of one call are all made, or none of them.
 public enum ShareChange: Hashable, Sendable {
     /// Sets the title, or removes it.
     case setTitle(String?)
-    /// Drops those who were invited and have not answered; `none` drops those who came by a link.
+    /// Sets the permission of everyone who has the link. It removes participants who were invited and have not answered; `none`
+    /// removes participants who came by a link.
     case setPublicPermission(ShareParticipant.Permission)
-    /// Adds a participant, or changes the one whom it finds. The caller does not learn whether an account exists.
+    /// Invites a person, or changes the participant with that address. The caller does not learn whether an account exists.
     case invite(UserLookUp, role: ShareParticipant.Role, permission: ShareParticipant.Permission)
     /// Sets what a participant may do.
     case setPermission(participant: String, ShareParticipant.Permission)
-    /// Private user or administrator.
+    /// Sets a participant's role: private user or administrator.
     case setRole(participant: String, ShareParticipant.Role)
-    /// Is out at once.
+    /// Removes a participant. The participant loses access at once.
     case remove(participant: String)
 }
 
-/// The way into a share, for whoever is given it.
+/// A link to a share.
 public struct ShareLink: Hashable, Sendable {
-    /// Names the link to those who manage it; gives no access.
+    /// The link's identifier, for those who manage it. It gives no access.
     public let id: String
-    /// What gives access: 128 random bits and more, as text for an address. The cloud does not keep it and tells it once.
+    /// The secret that gives access: at least 128 random bits, as text for an address. The cloud returns it once and does not
+    /// keep it.
     public let token: String
-    /// The participant to whom it is limited.
+    /// The identifier of the participant who alone can use the link; `nil` for a link without this limit.
     public let participant: String?
 
     /// Makes a link from its members.
@@ -88,17 +94,17 @@ public struct ShareLink: Hashable, Sendable {
     }
 }
 
-/// What a link leads to. As `CKShare.Metadata`.
+/// The share that a link leads to. As `CKShare.Metadata`.
 public struct ShareMetadata: Hashable, Sendable {
-    /// With the owner's name, as it is to be asked for in the shared database.
+    /// The share. Its zone has the owner's name, as requests to the shared database need it.
     public var share: CloudShare
     /// The name of the root record of a shared hierarchy; `nil` for a share of a whole zone.
     public var root: String?
     /// The owner of the share.
     public var owner: UserIdentity
-    /// What the person is who asks; `nil` for one who would come as a public user.
+    /// The participant of the calling account; `nil` for an account that would join as a public user.
     public var participant: ShareParticipant?
-    /// Private for the owner.
+    /// The database in which the calling account sees the share: private for the owner, shared for others.
     public var scope: DatabaseScope
 
     /// Makes metadata from its members.
@@ -113,7 +119,7 @@ public struct ShareMetadata: Hashable, Sendable {
     }
 }
 
-/// What was done to a share, by whom, and when.
+/// An entry of the audit log of shares: an event, the account that caused it, and its time.
 public struct ShareAuditEntry: Hashable, Sendable {
     /// The kinds of events.
     public enum Kind: String, Codable, CaseIterable, Sendable {
@@ -133,7 +139,7 @@ public struct ShareAuditEntry: Hashable, Sendable {
     public let kind: Kind
     /// The participant, or the link, that it was about.
     public let subject: String?
-    /// What it is now, as `readWrite`; of an invitation the role as well, as `administrator readOnly`.
+    /// The new value, such as `readWrite`. An invitation has the role, too, as in `administrator readOnly`.
     public let value: String?
 
     /// Makes an entry from its members.

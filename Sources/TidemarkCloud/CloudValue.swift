@@ -22,7 +22,7 @@ public enum CloudValue: Hashable, Sendable {
     /// Scalars of one type.
     case list([CloudValue], of: FieldType.Scalar)
 
-    /// The type of field that holds it.
+    /// The type of a field that holds the value.
     public var type: FieldType {
         switch self {
         case .string: .string
@@ -42,11 +42,11 @@ public enum CloudValue: Hashable, Sendable {
 public struct CloudReference: Hashable, Codable, Sendable {
     /// How a cloud keeps the record that holds the reference consistent with the record that it names.
     public enum Action: String, Codable, Sendable {
-        /// Nothing.
+        /// The cloud does nothing.
         case none = "NONE"
-        /// It is deleted with the record that it names.
+        /// The record is deleted with the record that it names.
         case deleteSelf = "DELETE_SELF"
-        /// It can be saved only while the record that it names is there.
+        /// The record can be saved only if the record that it names exists.
         case validate = "VALIDATE"
     }
 
@@ -70,7 +70,7 @@ public struct CloudReference: Hashable, Codable, Sendable {
 public struct CloudAsset: Hashable, Codable, Sendable {
     /// SHA-256 of the content, 64 lower-case hexadecimal digits.
     public let digest: String
-    /// Bytes.
+    /// The content's size in bytes.
     public let size: Int64
 
     /// Makes an asset; see ``AssetDigest`` for the digest of a content.
@@ -85,19 +85,19 @@ public struct CloudAsset: Hashable, Codable, Sendable {
 }
 
 extension CloudValue {
-    /// Itself, or the elements of a list.
+    /// The elements of a list; for any other value, the value itself.
     package var scalars: [CloudValue] {
         if case .list(let elements, _) = self { return elements }
         return [self]
     }
 
-    /// Whether its numbers, or those of all its elements, are numbers.
+    /// Whether all floating-point numbers of the value, or of all its elements, are finite.
     package var isWhollyFinite: Bool {
         if case .list(let elements, _) = self { return elements.allSatisfy(\.isFinite) }
         return isFinite
     }
 
-    /// Whether its places are some that there are; all that is no place is.
+    /// Whether all locations of the value have a latitude and a longitude that exist. `true` for a value without locations.
     package var isOnEarth: Bool {
         scalars.allSatisfy {
             guard case .location(let place) = $0 else { return true }
@@ -105,7 +105,7 @@ extension CloudValue {
         }
     }
 
-    /// Whether its numbers are numbers; of no list.
+    /// Whether all floating-point numbers of the value are finite. `true` for every list; see ``isWhollyFinite``.
     package var isFinite: Bool {
         switch self {
         case .double(let number): number.isFinite
@@ -119,7 +119,7 @@ extension CloudValue {
         }
     }
 
-    /// About what it takes in a request.
+    /// The approximate number of bytes that the value takes in a request.
     package var byteCount: Int {
         switch self {
         case .string(let text): text.utf8.count

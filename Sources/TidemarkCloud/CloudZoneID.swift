@@ -1,8 +1,8 @@
-/// Names a zone: a set of records that is fetched, shared and deleted as one. As `CKRecordZone.ID`.
+/// The identifier of a zone: a set of records that is fetched, shared and deleted as a whole. As `CKRecordZone.ID`.
 public struct CloudZoneID: Hashable, Codable, Sendable {
     /// The zone's name, unique among the zones of its owner.
     public let zoneName: String
-    /// The user record name of the zone's owner; ``defaultOwner`` for the account that asks.
+    /// The user record name of the zone's owner; ``defaultOwner`` for the calling account.
     public let ownerName: String
 
     /// Names a zone.
@@ -15,9 +15,9 @@ public struct CloudZoneID: Hashable, Codable, Sendable {
         ownerName = owner
     }
 
-    /// Stands for the account that asks. As `CKCurrentUserDefaultName`.
+    /// The owner name that stands for the calling account. As `CKCurrentUserDefaultName`.
     public static let defaultOwner = "__defaultOwner__"
-    /// The zone that every database has. It knows no changes and no atomic requests.
+    /// The zone that every database has. It supports neither fetching changes nor atomic requests.
     public static let `default` = CloudZoneID("_defaultZone")
 
     /// Whether this is the default zone, of any owner.
@@ -28,7 +28,7 @@ extension CloudZoneID: CustomStringConvertible {
     public var description: String { ownerName == Self.defaultOwner ? zoneName : "\(zoneName) of \(ownerName)" }
 }
 
-/// Names a record in a database. As `CKRecord.ID`.
+/// The identifier of a record in a database. As `CKRecord.ID`.
 public struct CloudRecordID: Hashable, Codable, Sendable {
     /// The record's name, unique in its zone.
     public let recordName: String

@@ -1,7 +1,8 @@
 package import Foundation
 import TidemarkModel
 
-/// The fields of a record as clouds and stores keep them: one run of bytes, whose layout Documentation/Formats/cloud.md tells.
+/// Encodes and decodes the fields of a record as clouds and stores keep them: one run of bytes. Documentation/Formats/cloud.md
+/// specifies the layout.
 package enum FieldCoding {
     /// - Parameter encrypted: The marks of fields whose values clients encrypt.
     package static func encode(
@@ -54,7 +55,8 @@ package enum FieldCoding {
 }
 
 extension ByteOutput {
-    /// Adds a type's code and the content. The code is that of the scalar, 16 more for a list of it, and 32 times the marks of encryption.
+    /// Adds a type's code and the content. The code is the scalar's raw value, plus 16 for a list, plus 32 times the marks of
+    /// encryption.
     fileprivate mutating func add(_ value: CloudValue, _ encryption: CloudRecord.FieldEncryption) {
         let marks = encryption.rawValue << 5
         switch value {
@@ -88,7 +90,7 @@ extension ByteOutput {
         case .asset(let asset):
             add(asset.digest)
             add(signed: asset.size)
-        // A list's elements are none.
+        // A list has no lists as elements.
         case .list: preconditionFailure("a list holds scalars")
         }
     }

@@ -1,38 +1,38 @@
-/// One change that a request asks for.
+/// A change of a record in a request.
 public struct RecordOperation: Hashable, Sendable {
-    /// What is to be done; the names are those of CloudKit Web Services.
+    /// The kind of change. The names are those of CloudKit Web Services.
     public enum Kind: String, Codable, CaseIterable, Sendable {
-        /// Inserts; one that is there is `serverRecordChanged`.
+        /// Creates the record. Fails with `serverRecordChanged` if the record exists.
         case create
-        /// Sets the fields given, if the tag is the record's.
+        /// Sets the given fields, if the change tag is the record's present one.
         case update
-        /// Sets the fields given, making the record if need be.
+        /// Sets the given fields, and creates the record if it does not exist.
         case forceUpdate
-        /// Sets the fields given and clears the others, if the tag is the record's.
+        /// Sets the given fields and clears the others, if the change tag is the record's present one.
         case replace
-        /// Sets the fields given and clears the others, making the record if need be.
+        /// Sets the given fields and clears the others, and creates the record if it does not exist.
         case forceReplace
-        /// Deletes, if the tag is the record's.
+        /// Deletes the record, if the change tag is its present one.
         case delete
-        /// Deletes; one that is not there is deleted already.
+        /// Deletes the record. Succeeds if the record does not exist.
         case forceDelete
     }
 
-    /// How a save treats what the cloud has. As `CKModifyRecordsOperation.RecordSavePolicy`.
+    /// How a save treats the cloud's version of the record. As `CKModifyRecordsOperation.RecordSavePolicy`.
     public enum SavePolicy: Sendable {
-        /// Sets the fields given if nobody has changed the record since.
+        /// Sets the given fields, if the record was not changed since its change tag.
         case ifServerRecordUnchanged
-        /// Sets the fields given.
+        /// Sets the given fields, whatever the cloud has.
         case changedKeys
-        /// Makes the record what is given.
+        /// Sets the given fields and clears all others, whatever the cloud has.
         case allKeys
     }
 
     /// The kind of change.
     public let kind: Kind
-    /// Of a deletion, the name and the tag count.
+    /// The record. Of a deletion's record only the name and the change tag matter.
     public let record: CloudRecord
-    /// Fields to be left without a value.
+    /// The fields that lose their values.
     public let cleared: Set<String>
 
     /// Makes an operation.
@@ -47,7 +47,13 @@ public struct RecordOperation: Hashable, Sendable {
         self.cleared = cleared
     }
 
-    /// A save.
+    /// Returns the operation of a save.
+    ///
+    /// - Parameters:
+    ///   - record: The record, with the fields to set.
+    ///   - cleared: The fields that lose their values. ``SavePolicy/allKeys`` ignores them, since it clears every field that is
+    ///     not set.
+    ///   - policy: How the save treats the cloud's version.
     public static func save(
         _ record: CloudRecord, clearing cleared: Set<String> = [], policy: SavePolicy = .ifServerRecordUnchanged
     ) -> RecordOperation {
@@ -59,7 +65,7 @@ public struct RecordOperation: Hashable, Sendable {
         }
     }
 
-    /// A deletion; without a tag, whatever the record is by then.
+    /// Returns the operation of a deletion. Without a change tag, any version of the record is deleted.
     public static func delete(_ id: CloudRecordID, changeTag: String? = nil) -> RecordOperation {
         RecordOperation(changeTag == nil ? .forceDelete : .delete, CloudRecord(id, type: "", changeTag: changeTag))
     }

@@ -2,9 +2,11 @@ import Foundation
 public import TidemarkModel
 
 extension Share {
-    /// A cloud's share, as a store knows it.
+    /// Makes a store's share from a cloud's.
     ///
-    /// - Parameter scope: The database that it was seen in.
+    /// - Parameters:
+    ///   - share: The cloud's share.
+    ///   - scope: The scope of the database that the share comes from.
     public init(_ share: CloudShare, scope: StoreScope) {
         var root: String?
         if case .hierarchy(let name) = share.coverage { root = name }
@@ -14,32 +16,38 @@ extension Share {
             changeTag: share.changeTag)
     }
 
-    /// The record of the share in its database.
+    /// The identifier of the share's record in its database.
     public var cloudID: CloudRecordID { CloudRecordID(name, in: zone.cloudZone) }
 }
 
 extension ZoneName {
-    /// - Parameter scope: The database in which it is called so. In one's own it has no owner but oneself.
+    /// Makes a store's name of a cloud's zone.
+    ///
+    /// - Parameters:
+    ///   - zone: The cloud's zone.
+    ///   - scope: The scope of the database that the zone is in. A zone of the private database gets no owner.
     public init(_ zone: CloudZoneID, scope: StoreScope) {
         self.init(
             zone.zoneName, owner: scope == .private || zone.ownerName == CloudZoneID.defaultOwner ? nil : zone.ownerName)
     }
 
-    /// As a cloud calls it; not for ``default``, whose name a synchronisation's configuration says.
+    /// The zone's identifier in a cloud. Not for ``default``, whose name in a cloud the configuration of the synchronisation
+    /// sets.
     public var cloudZone: CloudZoneID { CloudZoneID(name, owner: owner ?? CloudZoneID.defaultOwner) }
 
-    /// The name of the record whose graph the zone was made to share; `nil` for any other zone, and where the zone's name has only a
-    /// digest of it, because the record's has other characters than letters, digits, `-` and `_`.
+    /// The name of the record that the zone was made to share. `nil` for any other zone, and if the zone's name has only a
+    /// digest, because the record's name is longer than 200 bytes or has characters other than letters, digits, `-` and `_`.
     package var shareRoot: String? {
         guard owner == nil, name.hasPrefix(Self.sharePrefix) else { return nil }
         let root = name.dropFirst(Self.sharePrefix.count).prefix { $0 != "." }
         return root.isEmpty ? nil : String(root)
     }
 
-    /// What the names of zones begin with that are made to share a record and its graph.
+    /// The beginning of the names of zones that are made to share a record and its graph.
     private static let sharePrefix = "TidemarkShare-"
 
-    /// The zone in which a record and its graph are shared: on all devices the same, so that two that share it at once share it once.
+    /// Returns the zone in which a record and its graph are shared. It is the same on all devices, so that two devices that share
+    /// a record at the same time make one share.
     public static func ofShare(root: String) -> ZoneName {
         let isPlain =
             root.utf8.count <= 200
@@ -53,6 +61,6 @@ extension ZoneName {
         return ZoneName(sharePrefix + "." + digest.finish().digest)
     }
 
-    /// Whether it was made to share records.
+    /// Whether the zone was made to share records, or belongs to another account.
     public var isOfShare: Bool { owner != nil || name.hasPrefix(Self.sharePrefix) }
 }

@@ -3,10 +3,10 @@ public import TidemarkSQLite
 public import TidemarkStore
 
 extension ContainerDirectory {
-    /// Deletes the container with its stores, assets and quarantines, for good. Processes that have it open get ``StoreError`` `moved` from
-    /// then on; one in the middle of a write is waited for.
+    /// Deletes the container permanently, with its stores, assets and quarantines. Processes that have it open get ``StoreError``
+    /// `moved` from then on. A write that another process has begun is waited for.
     ///
-    /// Files in the directory that are not the container's stay, and the directory with them. What the cloud has stays there.
+    /// Files in the directory that are not the container's stay, and the directory with them. Records in the cloud stay there.
     ///
     /// - Throws: ``StoreError`` `moved` when the container is at another place now; `busy` when another process writes for over 30 s; `io`.
     public func destroy() throws(StoreError) {
@@ -14,7 +14,7 @@ extension ContainerDirectory {
         defer { locks.release() }
         try checkPlace()
         do {
-            // Without the description nobody opens the container any more, whatever becomes of the rest.
+            // Without the description no process opens the container any more, even if the rest can't be removed.
             try DurableFile.remove(ContainerContents.description, in: url)
             try ContainerContents.remove(from: url)
             try ContainerContents.removeIfEmpty(url)
@@ -23,8 +23,8 @@ extension ContainerDirectory {
         }
     }
 
-    /// Deletes the container at a place, for good. As `NSPersistentStoreCoordinator.destroyPersistentStore(at:type:options:)`.
+    /// Deletes the container at a place permanently. As `NSPersistentStoreCoordinator.destroyPersistentStore(at:type:options:)`.
     ///
-    /// - Throws: ``StoreError`` `notFound` where there is none; `busy`; `io`.
+    /// - Throws: ``StoreError`` `notFound` if there is none; `busy`; `io`.
     public static func destroy(at url: URL) throws(StoreError) { try ContainerDirectory(openingAt: url).destroy() }
 }

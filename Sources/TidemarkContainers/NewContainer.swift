@@ -4,15 +4,17 @@ import TidemarkModel
 import TidemarkSQLite
 package import TidemarkStore
 
-/// The place of a container that is to be made, so that it can be removed again where what it was made for comes to nothing.
+/// Removes a container that was made for an operation, such as an import, if the operation fails or stores nothing.
 package final class NewContainer: Sendable {
     private let url: URL
     /// The container that was made here, if any.
     private let made = LockedValue<ContainerDirectory?>(nil)
-    /// The folders that were not there, the container's first, then those that it is in.
+    /// The folders that did not exist: the container's first, then the folders above it.
     private let missing: [URL]
 
-    /// - Returns: `nil` when something is there that was not made for it: anything but an empty folder.
+    /// Examines the place before the container is made.
+    ///
+    /// - Returns: `nil` when the place has anything but an empty folder.
     package init?(at url: URL) {
         var missing: [URL] = []
         var folder = url.standardizedFileURL
@@ -24,20 +26,20 @@ package final class NewContainer: Sendable {
             folder = folder.deletingLastPathComponent()
         }
         guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
-        // What can't be listed may have something in it.
+        // A folder that can't be listed may have contents.
         if missing.isEmpty, (try? FileManager.default.contentsOfDirectory(atPath: folder.path)) != [] { return nil }
         self.missing = missing
     }
 
-    /// Notes that the container was made here, and not by another process meanwhile.
+    /// Records that this operation has made the container, and not another process meanwhile.
     package func note(_ container: ContainerDirectory) { made.withLock { $0 = container } }
 
-    /// Removes the container, and the folders that were made for it, unless something is in it: a record, a transaction, an account. What
-    /// others have put there stays. What can't be removed stays, too. It waits for locks up to 3 s, on a thread of its own.
+    /// Removes the container and the folders that were made for it, unless it has a record, a transaction or an account. Files of
+    /// others stay, and so does what can't be removed. It waits about a second for each lock, on a thread of its own.
     package func removeIfUnused() async {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {
-                // The error that led here is told; this one would hide it.
+                // The caller reports the error that led here, and this one would hide it.
                 try? self.remove()
                 continuation.resume()
             }
@@ -45,21 +47,21 @@ package final class NewContainer: Sendable {
     }
 
     private func remove() throws {
-        // One that can't be opened or locked may be another process's, and stays.
+        // A container that can't be opened or locked may be another process's, and stays.
         if let container = try? ContainerDirectory(openingAt: url) {
             guard let made = made.withLock({ $0 }), made.description == container.description,
                 let locks = try? ContainerLocks(at: url, timeout: .seconds(1))
             else { return }
             defer { locks.release() }
-            // Another process that has it open is about to put something into it; none opens it to write from here on.
+            // A process that has the container open may be about to write. Under the locks no process opens it for writing.
             guard !ContainerDirectory.scopes.contains(where: { isOpenElsewhere(container.store($0)) }) else { return }
             try container.checkPlace()
             guard try ContainerDirectory.scopes.allSatisfy({ try isUnused($0, of: container) }) else { return }
-            // Without it nobody opens the container; whoever has it open is told.
+            // Without the description no process opens the container, and processes that have it open get an error.
             try DurableFile.remove(ContainerContents.description, in: url)
             try ContainerContents.remove(from: url)
         }
-        // Where there is no container, folders may have been made for it; those with anything in them stay.
+        // Folders that were made for the container are removed if they are empty.
         for folder in missing { try ContainerContents.removeIfEmpty(folder) }
     }
 
@@ -68,7 +70,8 @@ package final class NewContainer: Sendable {
     private func isOpenElsewhere(_ store: URL) -> Bool {
         let descriptor = open(store.path + "-shm", O_RDWR | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { return false }
-        // Closing a file lets go of all locks that the process has on it: it stays open where a connection of ours has it still.
+        // Closing a file releases all locks that the process has on it. So it stays open if a connection of this process has it
+        // open.
         defer { if !isOpenHere(descriptor) { close(descriptor) } }
         var lock = flock()
         lock.l_type = Int16(F_WRLCK)
@@ -78,10 +81,10 @@ package final class NewContainer: Sendable {
         return fcntl(descriptor, F_GETLK, &lock) == 0 && lock.l_type != Int16(F_UNLCK)
     }
 
-    /// Whether the process has a file open by another descriptor, too, or may have.
+    /// Whether this process has, or may have, the file open by another descriptor.
     private func isOpenHere(_ descriptor: Int32) -> Bool {
         var (file, other) = (stat(), stat())
-        // Where the descriptors can't be listed, it may have.
+        // If the descriptors can't be listed, it may have.
         guard fstat(descriptor, &file) == 0,
             let descriptors = try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")
         else { return true }
@@ -96,7 +99,7 @@ package final class NewContainer: Sendable {
         do {
             reader = try StoreReader(container: container, scope: scope)
         } catch {
-            // A store whose making was cut short has nothing in it.
+            // The making of the store was interrupted, so the store is empty.
             guard error.code == .notFound else { throw error }
             return true
         }

@@ -1,10 +1,10 @@
 import TidemarkModel
 import TidemarkWire
 
-/// Packs the bodies of requests, where that spares more than it costs.
+/// Compresses the bodies of requests with gzip, if that is worthwhile.
 ///
-/// Bodies of a few hundred bytes go in one packet anyhow; contents of assets are packed mostly, or not worth it; and to a server of this
-/// machine bytes cost nothing.
+/// It is not worthwhile for bodies of a few hundred bytes, which fit into one packet; for contents of assets, which are mostly
+/// compressed already; and for a server on this machine.
 final class BodyPacker: Sendable {
     private let least: Int
     private let isOn: LockedValue<Bool>
@@ -14,18 +14,18 @@ final class BodyPacker: Sendable {
         isOn = LockedValue(timeouts.packsOnLoopback || !server.isLoopback)
     }
 
-    /// The body of a call, packed; `nil` where it goes as it is.
+    /// Returns the compressed body of a call; `nil` if the body is sent as it is.
     func packed(_ call: HTTPCall) -> [UInt8]? {
         switch call.kind {
         case .look, .change: break
         case .upload, .download, .poll: return nil
         }
         guard let body = call.body, body.count >= least, isOn.withLock({ $0 }) else { return nil }
-        // Where nothing is gained it goes as it is.
+        // A body that does not become smaller is sent as it is.
         guard let packed = Gzip.packed(body), packed.count < body.count else { return nil }
         return packed
     }
 
-    /// Packs no more: the server, or whoever is before it, does not take what is packed.
+    /// Stops compressing, because the server or a proxy before it does not accept compressed bodies.
     func stop() { isOn.withLock { $0 = false } }
 }

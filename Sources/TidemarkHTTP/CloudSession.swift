@@ -1,16 +1,18 @@
 public import TidemarkCloud
 import TidemarkModel
 
-/// What a served cloud knows a device by: it has the account's rights until it expires or is ended.
+/// A session with a server: the right of a device to act for an account until the session expires or is ended.
 public struct CloudSession: Hashable, Sendable {
-    /// The server, the container and the environment that it is for. It is sent nowhere else.
+    /// The server, the container and the environment of the session. It is sent nowhere else.
     public let cloud: String
     /// The account's name in the cloud container.
     public let userRecordName: String
-    /// A secret.
+    /// The secret of the session.
     public let token: String
 
-    /// - Throws: `CloudError` `internalError` for a token, or a name, that can be none.
+    /// Makes a session.
+    ///
+    /// - Throws: `CloudError` `internalError` for a token or a name that is not valid.
     public init(cloud: String, userRecordName: String, token: String) throws(CloudError) {
         guard Self.isToken(token) else { throw CloudError(.internalError, "the server issued an invalid session token") }
         guard Self.isName(userRecordName) else {
@@ -21,67 +23,68 @@ public struct CloudSession: Hashable, Sendable {
         self.token = token
     }
 
-    /// The name of the session in lists of the server, 32 hexadecimal digits; `nil` for a token of another kind. It is no secret: nobody can sign
-    /// in with it.
+    /// The identifier of the session in lists of the server, 32 hexadecimal digits; `nil` for a token of another form. It is not
+    /// secret: nobody can sign in with it.
     var identifier: String? {
-        // A token begins with it.
+        // A token begins with the identifier.
         guard let bytes = Base64URL.bytes(token), bytes.count == 64 else { return nil }
         return Hexadecimal.text(bytes[..<16])
     }
 
-    /// Whether a text can stand in a header.
+    /// Whether a text can be a token in a header.
     static func isToken(_ text: String) -> Bool {
         (1...4096).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7e).contains($0) }
     }
 
-    /// Whether a text can be an account's name: as long as a record's, and without what can't be shown.
+    /// Whether a text can be an account's name: at most as long as a record's name, and without control characters.
     static func isName(_ text: String) -> Bool {
         (1...255).contains(text.utf8.count)
             && text.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control }
     }
 
-    /// The same, with the token that has come in the place of the other.
+    /// Returns the session with a new token; `nil` for a token that is not valid.
     func renewed(_ token: String) -> CloudSession? {
-        // A token that can be none is not kept: the one before is good for some time.
+        // The former token is still valid for some time.
         try? CloudSession(cloud: cloud, userRecordName: userRecordName, token: token)
     }
 }
 
 extension CloudSession: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Without the token.
+    /// The account and the cloud, without the token.
     public var description: String { "session of \(userRecordName) with \(cloud)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["cloud": cloud, "userRecordName": userRecordName]) }
 }
 
-/// Where a session is kept.
+/// A place that keeps a session.
 public protocol SessionStore: Sendable {
-    /// What was kept last; `nil` when no account is signed in.
+    /// Returns the session that was kept last; `nil` when no account is signed in.
     ///
-    /// - Throws: `CloudError` `notAuthenticated` when it can't be trusted any more.
+    /// - Throws: `CloudError` `notAuthenticated` when the stored session can't be trusted any more.
     func session() throws(CloudError) -> CloudSession?
 
-    /// Keeps a session in the place of another.
+    /// Keeps a session in place of the present one.
     func keep(_ session: CloudSession) throws(CloudError)
 
-    /// Keeps a session in the place of that one; does nothing when it has gone already: somebody has signed out, or in anew.
+    /// Replaces a session by another. Does nothing if the old one is no longer the present one, because the user has signed out
+    /// or in again.
     func replace(_ old: CloudSession, by new: CloudSession) throws(CloudError)
 
-    /// Forgets whatever is kept.
+    /// Removes the present session.
     func remove() throws(CloudError)
 
-    /// Forgets that one; does nothing when another has come in its place.
+    /// Removes a session. Does nothing if it is no longer the present one.
     func remove(_ session: CloudSession) throws(CloudError)
 
-    /// What shows that an account of a cloud was signed in to here before; `nil` where nothing does.
+    /// Returns the proof that an account of a cloud has signed in on this device before; `nil` if there is none.
     func device(for cloud: String, email: String) -> CloudDevice?
 
-    /// Keeps that, also when no account is signed in any more.
+    /// Keeps such a proof. It stays when the session is removed.
     func keep(_ device: CloudDevice) throws(CloudError)
 }
 
 extension SessionStore {
-    /// Returns `nil`: then a sign-in from a new address waits with those of strangers, while there are many.
+    /// Returns `nil`: while many sign-ins of strangers wait, a sign-in from a new network address waits with them.
     public func device(for cloud: String, email: String) -> CloudDevice? { nil }
     /// Keeps nothing.
     public func keep(_ device: CloudDevice) throws(CloudError) {}

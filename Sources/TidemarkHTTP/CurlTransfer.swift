@@ -1,18 +1,19 @@
 import CCurl
 import Foundation
 
-/// A request on its way, and what has come of its answer.
+/// A request that libcurl sends, and the part of its answer that has arrived.
 ///
-/// `@unchecked`: until it is submitted it is its caller's, from then on the thread's of its loop; ``isCancelled`` is guarded by the loop's
-/// lock.
+/// `@unchecked Sendable`: until the transfer is submitted, only its caller uses it; afterwards only the thread of its loop. The
+/// loop's lock guards ``isCancelled``.
 final class CurlTransfer: @unchecked Sendable {
     typealias Instant = SuspendingClock.Instant
 
-    /// Bytes of all headers of an answer, with those that come before it and after it.
+    /// The most bytes of all headers of an answer, including interim answers and trailers.
     private static let headerSizeMax = 128 << 10
 
     let request: HTTPRequest
-    /// Is called with the answer, on the thread of the loop, or on the caller's where it is not submitted.
+    /// Called with the answer, on the thread of the loop. If the transfer can't be submitted, it is called on the caller's
+    /// thread.
     var completion: ((Result<HTTPAnswer, TransportFailure>) -> Void)?
     var isCancelled = false
     private(set) var easy: UnsafeMutableRawPointer?
@@ -20,21 +21,21 @@ final class CurlTransfer: @unchecked Sendable {
 
     private let clock = SuspendingClock()
     private var lines: UnsafeMutablePointer<curl_slist>?
-    /// What libcurl says of an error. It is not shown: a header could be in it.
+    /// libcurl's message for an error. It is not shown, because it could contain a header.
     private let message: UnsafeMutablePointer<CChar>
-    /// When something has moved last.
+    /// The last time at which bytes were sent or received.
     private var moved: Instant
-    /// Whether there was a connection, on which TLS was to be agreed on.
+    /// Whether there was a connection, so that the TLS handshake could begin.
     private var isConnected = false
-    /// Whether libcurl was about to send it.
+    /// Whether libcurl has begun to send the request.
     private var isSent = false
-    /// Bytes of the body that libcurl has fetched.
+    /// The bytes of the body that libcurl has read.
     private var sentCount = 0
     private var headerSize = 0
     private var isHeaderDone = false
     private var headers = HTTPFields()
     private var body: [UInt8] = []
-    /// Why it was given up.
+    /// The reason why the transfer was ended early.
     private var abort: TransportFailure?
 
     init(_ request: HTTPRequest) {
@@ -45,7 +46,7 @@ final class CurlTransfer: @unchecked Sendable {
         deadline = moved
     }
 
-    /// Frees its handle, which is in use no more.
+    /// Frees the handle, which must no longer be in use.
     func dispose() {
         if let easy { curl_easy_cleanup(easy) }
         easy = nil
@@ -66,7 +67,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
 
     var nextDeadline: Instant {
-        // What has not been sent is libcurl's to give up: it knows how far it has come.
+        // Before the request is sent, libcurl's own timeout for connecting applies.
         isSent ? min(deadline, moved + silence) : deadline
     }
 
@@ -77,7 +78,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     // Beginning
 
-    /// The handle with which it is sent; `nil` where there is no memory for it.
+    /// Returns the handle that sends the request; `nil` if there is not enough memory.
     func prepare(_ setup: CurlLoop.Setup, _ clock: SuspendingClock) -> UnsafeMutableRawPointer? {
         guard let easy = curl_easy_init() else { return nil }
         self.easy = easy
@@ -91,7 +92,7 @@ final class CurlTransfer: @unchecked Sendable {
         set(tide_curl_set_scheme(easy, setup.isSecure ? 1 : 0))
         set(tide_curl_set_number(easy, CURLOPT_PATH_AS_IS, 1))
         set(tide_curl_set_number(easy, CURLOPT_FOLLOWLOCATION, 0))
-        // No proxy, whatever the environment names.
+        // No proxy is used, even if the environment names one.
         set(tide_curl_set_text(easy, CURLOPT_PROXY, ""))
         set(tide_curl_set_number(easy, CURLOPT_NOSIGNAL, 1))
         set(tide_curl_set_quick_exit(easy))
@@ -129,7 +130,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
         set(tide_curl_set_number(easy, CURLOPT_SSLVERSION, Int(CURL_SSLVERSION_TLSv1_2)))
         #if os(Linux)
-            // Of TLS 1.2, those with forward secrecy; TLS 1.3 has no others.
+            // For TLS 1.2, only ciphers with forward secrecy. All ciphers of TLS 1.3 have it.
             set(tide_curl_set_text(easy, CURLOPT_SSL_CIPHER_LIST, "ECDHE+AESGCM:ECDHE+CHACHA20"))
         #endif
         if let authorities {
@@ -142,14 +143,15 @@ final class CurlTransfer: @unchecked Sendable {
     ) {
         var texts = request.headers.map { "\($0): \($1)" }
         if let signature = request.signature {
-            // libcurl signs all headers that it is given, also those that are to be removed. So of these there are none.
+            // libcurl signs all headers that it is given, also those with an empty value, which are removed. So there must be
+            // none of these.
             set(tide_curl_set_text(easy, CURLOPT_AWS_SIGV4, "aws:amz:\(signature.region):\(signature.service)"))
             set(tide_curl_set_text(easy, CURLOPT_USERNAME, signature.keyID))
             set(tide_curl_set_text(easy, CURLOPT_PASSWORD, signature.secret))
-            // A body is sent at once, and not when the server has said that it may come.
+            // The body is sent at once, without waiting for the server's status 100.
             set(tide_curl_set_number(easy, CURLOPT_EXPECT_100_TIMEOUT_MS, 1))
         } else {
-            // An empty value removes what libcurl would add.
+            // An empty value removes a header that libcurl would add.
             texts += ["Expect:", "Accept:"]
         }
         if let body = request.body {
@@ -179,7 +181,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
         if request.acceptsPacked { set(tide_curl_set_text(easy, CURLOPT_ACCEPT_ENCODING, "gzip")) }
         for text in texts {
-            // What could end the line is no header.
+            // A text that could end the line is not a valid header.
             guard !text.utf8.contains(where: { $0 == 0 || $0 == 10 || $0 == 13 }), let longer = curl_slist_append(lines, text)
             else {
                 return set(CURLE_BAD_FUNCTION_ARGUMENT)
@@ -197,7 +199,7 @@ final class CurlTransfer: @unchecked Sendable {
 
     private func beginRequest() -> Int32 {
         moved = clock.now
-        // libcurl would send it again, and some of it may have arrived.
+        // libcurl is about to send the body again, although a part of it may have arrived.
         guard sentCount == 0 else {
             abort = .broken
             return CURL_PREREQFUNC_ABORT
@@ -229,7 +231,7 @@ final class CurlTransfer: @unchecked Sendable {
             abort = .tooLarge
             return 0
         }
-        // What comes behind the body does not count.
+        // Trailers after the body are ignored.
         if isHeaderDone { return count }
         let line = String(decoding: UnsafeRawBufferPointer(start: bytes, count: count), as: UTF8.self)
         if line.hasPrefix("HTTP/") {
@@ -258,7 +260,7 @@ final class CurlTransfer: @unchecked Sendable {
             abort = .tooLarge
             return 0
         }
-        // Grown once.
+        // The array grows once.
         if body.isEmpty { body.reserveCapacity(max(count, min(announced, request.answerSizeMax))) }
         body.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: count))
         return count
@@ -281,7 +283,7 @@ final class CurlTransfer: @unchecked Sendable {
         return .failure(isSent ? failure(code) : failureBefore(code, easy))
     }
 
-    /// Of one that may have been done.
+    /// Returns the failure of a request that may have been done.
     private func failure(_ code: CURLcode) -> TransportFailure {
         switch code {
         case CURLE_UNSUPPORTED_PROTOCOL, CURLE_WEIRD_SERVER_REPLY: .malformed
@@ -295,7 +297,7 @@ final class CurlTransfer: @unchecked Sendable {
         }
     }
 
-    /// Of one that was not sent: where libcurl has come to no connection.
+    /// Returns the failure of a request that was not sent, because there was no connection.
     private func failureBefore(_ code: CURLcode, _ easy: UnsafeMutableRawPointer) -> TransportFailure {
         switch code {
         case CURLE_COULDNT_RESOLVE_HOST: return .unknownHost
@@ -316,7 +318,7 @@ final class CurlTransfer: @unchecked Sendable {
     }
 
     private var handshake: TransportFailure {
-        // libcurl has one number for all of them; its text is OpenSSL's.
+        // libcurl has one code for all of these failures. The text is OpenSSL's.
         let text = errorText.lowercased()
         if text.contains("wrong version number") || text.contains("packet length too long") { return .noTLS }
         if text.contains("protocol version") || text.contains("unsupported protocol") { return .oldTLS }
@@ -329,7 +331,7 @@ final class CurlTransfer: @unchecked Sendable {
 }
 
 extension Duration {
-    /// Whole ones, one at the least.
+    /// The duration in whole milliseconds; at least 1.
     fileprivate var milliseconds: Int {
         let (seconds, attoseconds) = components
         return Int(clamping: max(1, seconds * 1000 + attoseconds / 1_000_000_000_000_000))

@@ -2,10 +2,11 @@ import CCurl
 import Foundation
 import TidemarkModel
 
-/// HTTP/2 and HTTP/1.1 by libcurl.
+/// Sends requests by HTTP/2 and HTTP/1.1 with libcurl.
 ///
-/// All requests are on one thread, which begins with the first of them and ends when no request was there for a while. A request is sent
-/// once: libcurl's own second try, where a connection that was kept has gone, is allowed only as long as no byte of a body was handed out.
+/// All requests run on one thread, which starts with the first request and ends after a while without requests. A request is sent
+/// once. libcurl tries again by itself when a kept connection was closed; this is allowed only if libcurl has not read a byte of
+/// the body yet.
 package final class CurlTransport: HTTPTransport {
     private let loop: CurlLoop
 
@@ -28,7 +29,7 @@ package final class CurlTransport: HTTPTransport {
         return try result.get()
     }
 
-    /// As ``send(_:)``, and blocks the calling thread, which is none of Swift's tasks.
+    /// Works like ``send(_:)``, and blocks the calling thread. It must not be a thread of Swift's tasks.
     package func sendBlocking(_ request: HTTPRequest) throws(TransportFailure) -> HTTPAnswer {
         let (transfer, done) = (CurlTransfer(request), DispatchSemaphore(value: 0))
         let answer = AnswerBox()
@@ -51,12 +52,13 @@ package final class CurlTransport: HTTPTransport {
     }
 }
 
-/// The thread on which libcurl runs, and what waits for it.
+/// The thread on which libcurl runs, and the requests for it.
 final class CurlLoop: Sendable {
-    /// Connections that nobody uses are closed after it: servers close them about then, and a request that meets the closing would fail.
+    /// The time after which unused connections are closed. Servers close them after about this time, and a request on a
+    /// connection that is being closed would fail.
     static let idleTime = Duration.seconds(20)
 
-    /// What all requests have in common.
+    /// The settings that all requests have in common.
     struct Setup: Sendable {
         let authorities: [UInt8]?
         let isSecure: Bool
@@ -65,7 +67,7 @@ final class CurlLoop: Sendable {
     private struct State: ~Copyable {
         var submitted: [CurlTransfer] = []
         var cancelled: [CurlTransfer] = []
-        /// While the thread runs: `curl_multi_wakeup` is for other threads, too.
+        /// The handle while the thread runs. Other threads may call only `curl_multi_wakeup` with it.
         var multi: CurlHandle?
         var isClosed = false
         var closers: [CheckedContinuation<Void, Never>] = []
@@ -95,7 +97,7 @@ final class CurlLoop: Sendable {
 
     func cancel(_ transfer: CurlTransfer) {
         state.withLock { state in
-            // One that comes later is not submitted.
+            // A transfer that is submitted later ends at once.
             transfer.isCancelled = true
             guard let multi = state.multi else { return }
             state.cancelled.append(transfer)
@@ -103,7 +105,9 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// - Parameter continuation: Is resumed when the connections are closed.
+    /// Ends all transfers and closes the connections.
+    ///
+    /// - Parameter continuation: Resumed when the connections are closed.
     func close(_ continuation: CheckedContinuation<Void, Never>?) {
         let isOver = state.withLock { state in
             state.isClosed = true
@@ -115,7 +119,7 @@ final class CurlLoop: Sendable {
         if isOver { continuation?.resume() }
     }
 
-    /// What has come since the last time.
+    /// Returns the transfers that were submitted or cancelled since the last call.
     func take() -> (submitted: [CurlTransfer], cancelled: [CurlTransfer], isClosed: Bool) {
         state.withLock { state in
             defer { (state.submitted, state.cancelled) = ([], []) }
@@ -123,7 +127,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Whether the thread may end: then the next request begins another.
+    /// Returns whether the thread may end. If so, the next request starts another thread.
     func mayEnd() -> Bool {
         state.withLock { state in
             guard state.submitted.isEmpty else { return false }
@@ -133,7 +137,7 @@ final class CurlLoop: Sendable {
         }
     }
 
-    /// Tells those who wait that the connections are closed.
+    /// Resumes the callers that wait for the connections to be closed.
     func ended() {
         let closers = state.withLock { state in
             defer { state.closers = [] }
@@ -143,12 +147,14 @@ final class CurlLoop: Sendable {
     }
 }
 
-/// A multi handle. `@unchecked`: one thread works with it, and others only wake it up, under the lock of the state.
+/// A multi handle of libcurl.
+///
+/// `@unchecked Sendable`: one thread works with it. Others only wake it up, under the lock of the state.
 struct CurlHandle: @unchecked Sendable {
     let pointer: UnsafeMutableRawPointer
 }
 
-/// What the thread does.
+/// The work of the thread.
 private final class CurlRun {
     private typealias Lane = HTTPRequest.Lane
 
@@ -158,9 +164,9 @@ private final class CurlRun {
     private var active: [UnsafeMutableRawPointer: CurlTransfer] = [:]
     private var counts = [Int](repeating: 0, count: Lane.allCases.count)
     private var waiting = [[CurlTransfer]](repeating: [], count: Lane.allCases.count)
-    /// Whether connections have room for many requests each.
+    /// Whether one connection can carry many requests at a time.
     private var isMultiplexed = false
-    /// Streams that servers take at the least, mostly.
+    /// The requests on one connection that most servers allow.
     private static let multiplexed = 100
     private let clock = SuspendingClock()
 
@@ -214,7 +220,7 @@ private final class CurlRun {
         start()
     }
 
-    /// Starts what waits, as far as there is room.
+    /// Starts waiting transfers, as far as the limits of their lanes allow.
     private func start() {
         for lane in Lane.allCases {
             let limit = isMultiplexed ? max(lane.limit, Self.multiplexed) : lane.limit
@@ -241,7 +247,7 @@ private final class CurlRun {
         }
     }
 
-    /// Ends one that is under way, or waits; its connection is closed, unless it is shared.
+    /// Ends a transfer that runs or waits. Its connection is closed, unless other transfers use it.
     private func end(_ transfer: CurlTransfer, _ failure: TransportFailure) {
         let lane = transfer.request.lane.rawValue
         if let easy = transfer.easy, active[easy] === transfer {
@@ -258,12 +264,13 @@ private final class CurlRun {
         guard let easy = transfer.easy, active.removeValue(forKey: easy) != nil else { return }
         counts[transfer.request.lane.rawValue] -= 1
         curl_multi_remove_handle(multi, easy)
-        // Here, and not where its caller lets go of it: freeing what it has of TLS while the process exits must be waited for, too.
+        // The handle is freed here, and not when its caller releases the transfer: an exit of the process waits for steps of this
+        // thread only.
         transfer.dispose()
     }
 }
 
-/// libcurl as the process has it.
+/// The setup of libcurl in this process.
 enum CurlProcess {
     private struct Gate {
         var inside = 0
@@ -275,8 +282,8 @@ enum CurlProcess {
     /// Whether libcurl could be set up.
     static let isReady: Bool = {
         guard tide_curl_global_init() == CURLE_OK else { return false }
-        // `exit` runs OpenSSL's cleanup while other threads go on. This comes before it, as it was registered later: it waits for what they
-        // do with OpenSSL just now, and lets them begin nothing more.
+        // `exit` runs OpenSSL's cleanup while other threads go on. This handler was registered later, so it runs before the
+        // cleanup. It waits for the present steps of the threads, and lets them begin no further step.
         atexit {
             CurlProcess.gate.withLock { $0.isExiting = true }
             for _ in 0..<2000 where CurlProcess.gate.withLock({ $0.inside > 0 }) { usleep(1000) }
@@ -284,7 +291,7 @@ enum CurlProcess {
         return true
     }()
 
-    /// Does something with libcurl's handles, unless the process is about to end: then it never returns.
+    /// Runs a step that uses libcurl's handles. If the process is about to exit, it never returns.
     static func step(_ body: () -> Void) {
         let isExiting = gate.withLock { gate in
             if !gate.isExiting { gate.inside += 1 }

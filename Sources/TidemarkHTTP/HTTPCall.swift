@@ -1,37 +1,37 @@
 /// A request before it is sent.
 struct HTTPCall: Sendable {
-    /// What it does, and so how long it may take and whether it may be sent again.
+    /// The kind of request. It decides how long the request may take, and whether it may be sent again.
     enum Kind: Sendable {
-        /// Reads, or finds out: it can be sent any number of times.
+    /// A request that only reads. It can be sent any number of times.
         case look
-        /// Changes something: what became of one that broke off, only the caller can find out.
+    /// A request that changes something. If its connection breaks, only the caller can find out whether it was done.
         case change
         case upload
-        /// A piece of so many bytes.
+    /// A download of a piece of `count` bytes.
         case download(count: Int)
-        /// Waits for news.
+    /// A long poll, which waits for changes.
         case poll
     }
 
     let kind: Kind
     var method = HTTPMethod.post
-    /// From the server's own path on, percent-encoded, with its query.
+    /// The path after the server's own path, percent-encoded, with its query.
     let target: String
     var headers: [(String, String)] = []
     var body: [UInt8]?
-    /// Whether it is sent as whoever is signed in.
+    /// Whether the request is sent with the session of the account.
     var isSigned = true
-    /// Whether less can be asked for where the answer is more than is read.
+    /// Whether the caller can request less if the answer is too large.
     var canAskForLess = false
 
-    /// Bytes that go up, or may come down, as a request's own: what moves has time for them.
+    /// The bytes of the body, or of the piece to download. A request gets additional time for them.
     var byteCount: Int {
         if case .download(let count) = kind { return count }
         return body?.count ?? 0
     }
 
-    /// The connections that it may use. Those who wait for news have their own, so that nothing else waits for them; and so do pieces of
-    /// assets.
+    /// The lane of connections that the request uses. Long polls and downloads have lanes of their own, so that other requests do
+    /// not wait for them.
     var lane: HTTPRequest.Lane {
         switch kind {
         case .look, .change, .upload: .calls
@@ -40,7 +40,7 @@ struct HTTPCall: Sendable {
         }
     }
 
-    /// Whether it can be sent again when nobody knows what became of it.
+    /// Whether the request can be sent again if it is not known whether it was done.
     var isRepeatable: Bool {
         switch kind {
         case .look, .download: true
@@ -48,6 +48,6 @@ struct HTTPCall: Sendable {
         }
     }
 
-    /// What it is called in errors: its path alone.
+    /// The name of the request in errors: its path without the query.
     var name: String { String(target.prefix { $0 != "?" }) }
 }

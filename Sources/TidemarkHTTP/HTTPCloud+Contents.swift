@@ -1,24 +1,24 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Contents of assets, which a server sends itself, or answers with an address by which they can be read for a while.
+/// Downloads of contents. A server sends a content itself, or redirects to an address that is valid for a while.
 extension HTTPCloud {
-    /// What has come of reading a content where the server has sent.
+    /// The result of reading a content at the address of a redirection.
     private enum Outcome {
         case done(HTTPAnswer)
-        /// The address has expired, or is refused: another one may be good.
+/// The address has expired or is refused. Another address may work.
         case refused(CloudError)
-        /// It may help to try again.
+/// The failure may pass, so that another try may succeed.
         case passing(CloudError)
         case failed(CloudError)
     }
 
     /// Reads a piece of a content.
     ///
-    /// One redirection is followed, without the session's token, and nothing is sent but what piece is wanted.
+    /// One redirection is followed. The request to the new address has the range of the piece, but not the session's token.
     ///
-    /// - Throws: What the server says; `assetNotAvailable` where the content is missing; `serviceUnavailable` where what has it refuses to hand it
-    ///   out, or fails; `permissionFailure` for an address that is not followed.
+    /// - Throws: The error of the server; `assetNotAvailable` if the content is missing; `serviceUnavailable` if the storage
+    ///   refuses the request or fails; `permissionFailure` for an address that is not followed.
     func content(_ call: HTTPCall, of asset: CloudAsset) async throws(CloudError) -> HTTPAnswer {
         var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
         var isAnew = false
@@ -66,7 +66,7 @@ extension HTTPCloud {
                 ))
         case 404 where Self.isMissing(answer):
             return .failed(CloudError(.assetNotAvailable, "the asset \(asset.digest) is not there"))
-        // The bucket itself is missing, or half of the content.
+        // The bucket is missing, or a part of the content.
         case 404, 416:
             return .failed(CloudError(.serviceUnavailable, "\(told): it does not have the content", retryAfter: .seconds(60)))
         case 408, 425, 429, 500..<600:
@@ -75,7 +75,7 @@ extension HTTPCloud {
         }
     }
 
-    /// Whether an answer says, as S3 does, that there is no such object.
+    /// Whether an answer has S3's error for a missing object.
     private static func isMissing(_ answer: HTTPAnswer) -> Bool {
         String(decoding: answer.body.prefix(4_096), as: UTF8.self).contains("<Code>NoSuchKey</Code>")
     }

@@ -1,11 +1,11 @@
 import Foundation
 
 extension HTTPCloud {
-    /// What this machine calls itself, without asking the network; empty where it does not say.
+    /// The host name of this machine, without a network request; empty if it is not known.
     public static var deviceName: String {
         var name = [UInt8](repeating: 0, count: 256)
         let isKnown = name.withUnsafeMutableBytes { buffer in
-            // The last byte stays the end, whatever does not fit.
+            // The last byte stays 0, even if the name does not fit.
             gethostname(buffer.bindMemory(to: CChar.self).baseAddress!, buffer.count - 1) == 0
         }
         return isKnown ? String(decoding: name.prefix { $0 != 0 }, as: UTF8.self) : ""
@@ -13,23 +13,24 @@ extension HTTPCloud {
 }
 
 extension HTTPCloud {
-    /// The operating system of this machine and its version, such as `Debian GNU/Linux 12` or `macOS 15.1`; empty where it does not say.
+    /// The operating system of this machine and its version, such as `Debian GNU/Linux 12` or `macOS 15.1`; empty if it is not
+    /// known.
     public static var systemName: String { SystemName.current }
 }
 
-/// What an operating system calls itself.
+/// The name and the version of the operating system.
 enum SystemName {
     static let current = here()
 
     #if os(Linux)
-        /// More than any such file has.
+        /// The most bytes of the file that are read.
         private static let size = 64 << 10
 
         private static func here() -> String {
             for path in ["/etc/os-release", "/usr/lib/os-release"] {
                 guard let file = FileHandle(forReadingAtPath: path) else { continue }
                 defer { try? file.close() }
-                // A system that can't be named is "Linux".
+                // If the file can't be read, the system is called "Linux".
                 guard let bytes = try? file.read(upToCount: size) else { continue }
                 return text(osRelease: String(decoding: bytes, as: UTF8.self))
             }
@@ -58,7 +59,7 @@ enum SystemName {
         }
     #endif
 
-    /// Makes the name and the version of what `/etc/os-release` has; see os-release(5).
+    /// Returns the name and the version from the text of `/etc/os-release`; see os-release(5).
     static func text(osRelease: String) -> String {
         var values: [Substring: String] = [:]
         for line in osRelease.split(whereSeparator: \.isNewline) {
@@ -70,7 +71,7 @@ enum SystemName {
         return "\(name) \(version)"
     }
 
-    /// A value of a shell's assignment, without its quotation marks and backslashes.
+    /// Returns the value of a shell assignment without its quotation marks and backslashes.
     private static func unquoted(_ value: Substring) -> String {
         var value = Substring(value.trimmingCharacters(in: .whitespaces))
         if let mark = value.first, mark == "\"" || mark == "'", value.count > 1, value.last == mark {

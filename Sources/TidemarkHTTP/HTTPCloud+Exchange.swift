@@ -5,9 +5,9 @@ import TidemarkWire
 extension HTTPCloud {
     private static let renewal = "X-Apple-CloudKit-Web-Auth-Token"
 
-    /// Sends a request and reads what its answer says.
+    /// Sends a request and reads its answer.
     ///
-    /// - Throws: What the server says; `internalError` where the reply breaks the protocol.
+    /// - Throws: The error of the server; `internalError` if the reply breaks the protocol.
     func value<Value>(
         _ call: HTTPCall, _ read: (JSONNode) throws(CloudError) -> Value
     ) async throws(CloudError) -> Value {
@@ -20,7 +20,7 @@ extension HTTPCloud {
         do throws(CloudError) {
             return try self.read(answer.body, read)
         } catch {
-            // One that is large may have more values than are read.
+            // A large reply may have more values than are read.
             let isLarge = call.canAskForLess && answer.body.count > 1 << 20
             throw CloudError(
                 isLarge ? .limitExceeded : .internalError,
@@ -35,9 +35,9 @@ extension HTTPCloud {
         try JSONText.read(body, values: max(JSONText.values, body.count), read)
     }
 
-    /// Sends a request; what has gone wrong with it as a whole is thrown.
+    /// Sends a request, and throws the error of the request as a whole.
     ///
-    /// - Parameter statuses: Those that are an answer, beside the ones that say that it was done.
+    /// - Parameter statuses: The statuses that count as an answer, beside 200 to 299.
     func answer(to call: HTTPCall, accepting statuses: [HTTPStatus] = []) async throws(CloudError) -> HTTPAnswer {
         var session = call.isSigned ? try session() : nil
         var backoff = Backoff(first: timeouts.pause * 2, longest: timeouts.pauseMax)
@@ -52,7 +52,7 @@ extension HTTPCloud {
             }
             if (200..<300).contains(answer.status.code) || statuses.contains(answer.status) { return answer }
             let told = refusal(answer)
-            // What nobody was let in with has done nothing: it can be sent with another session, whatever it is.
+            // A request that was refused for its session has had no effect, so any kind can be sent again with another session.
             if call.isSigned, !isAnew, told?.code == .notAuthenticated,
                 answer.status.code == 401 || answer.status.code == 421, let other = self.session(after: session)
             {
@@ -60,7 +60,7 @@ extension HTTPCloud {
                 isAnew = true
                 continue
             }
-            // It was not looked at.
+            // The server has not read the body, so the request can be sent again without compression.
             if answer.status == .unsupportedMediaType, answer.wasPacked {
                 packer.stop()
                 continue
@@ -73,17 +73,17 @@ extension HTTPCloud {
         }
     }
 
-    /// What the server says of a request as a whole; `nil` where the reply breaks the protocol.
+    /// Returns the server's error for a request as a whole; `nil` if the reply breaks the protocol.
     private func refusal(_ answer: HTTPAnswer) -> CloudError? {
-        // A page of a proxy is no JSON, and is not looked at whole.
+        // A longer reply is the page of a proxy, and not JSON.
         guard answer.body.count <= 4 << 20 else { return nil }
         let read = try? Self.read(answer.body) { node throws(CloudError) -> CloudError? in
             guard let error = try CloudError(answered: node, in: .default) else { return nil }
-            // It speaks of the path, and not of something that is not there: an address with another path, or another version.
+            // The path is unknown, and not a record or zone: the address is wrong, or the server has another version.
             if answer.status == .notFound, error.code == .unknownItem, node["tidemark"] == nil || error.remedy == .checkAddress {
                 return nil
             }
-            // Somebody else's word for it has no closer one.
+            // Other servers of the protocol have no closer code for a request that is too large.
             if answer.status.code == 413, node["tidemark"] == nil, error.code == .invalidArguments {
                 return CloudError(.limitExceeded, error.reason)
             }
@@ -96,7 +96,7 @@ extension HTTPCloud {
 
     /// Waits before another try.
     ///
-    /// - Returns: Whether there is one.
+    /// - Returns: Whether there is another try; `false` after two, or when the task is cancelled.
     func pause(_ backoff: inout Backoff) async -> Bool {
         guard backoff.failures < 2 else { return false }
         return (try? await Task.sleep(for: backoff.fail())) != nil

@@ -2,7 +2,7 @@ public import TidemarkCloud
 public import TidemarkModel
 import TidemarkWire
 
-/// A container of a cloud that a server has, as one account sees it.
+/// A client of a server's cloud container, for one account.
 ///
 /// ```swift
 /// let cloud = HTTPCloud(
@@ -12,8 +12,9 @@ import TidemarkWire
 /// let sync = try await journal.sync(with: cloud.databases)
 /// ```
 ///
-/// Its databases share connections, which close when nobody has any of them any more, or by ``shutdown()``. What only looks is sent again
-/// when a connection breaks, twice at most; what changes something never is: that is for who knows whether it was done.
+/// The databases share connections. The connections are closed when the client and its databases are released, or by
+/// ``shutdown()``. If a connection breaks, a request that only reads is sent again, at most twice. A request that changes
+/// something is never sent again: the caller has to find out whether it was done.
 public final class HTTPCloud: Sendable {
     /// The address of the server.
     public let server: ServerAddress
@@ -21,28 +22,29 @@ public final class HTTPCloud: Sendable {
     public let container: String
     /// The environment of the cloud container.
     public let environment: StoreEnvironment
-    /// Which authorities the server's certificate may be from.
+    /// The authorities that may have issued the server's certificate.
     public let trustRoots: TrustRoots
     let transport: any HTTPTransport
-    /// To where the server sends for contents. These are other servers, which speak another HTTP: their connections are counted apart.
+    /// The transports for the addresses to which the server redirects for contents, by https and by http. They are other servers,
+    /// with connections of their own.
     let contentTransports: (secure: any HTTPTransport, plain: any HTTPTransport)
     let timeouts: HTTPTimeouts
     let packer: BodyPacker
     private let store: any SessionStore
-    /// What programs without an account ask with, where the server has given one out.
+    /// The API token for requests without an account, if the server has issued one.
     private let apiToken: String?
     private let kept = LockedValue(Kept())
 
     private struct Kept {
         var isRead = false
         var session: CloudSession?
-        /// Whose sessions are used: with that of somebody else one's changes would be theirs.
+        /// The account whose sessions are used. With another account's session, changes would become that account's.
         var userRecordName: String?
-        /// Whether databases were given out: then nobody else's session is ever used, not after signing out either. What was begun for
-        /// one account must not end in another's cloud.
+        /// Whether a database was returned. From then on no other account's session is used, not even after signing out: an
+        /// operation that was begun for one account must not end in another's database.
         var hasDatabases = false
 
-        /// Whether it can become that of a user.
+        /// Whether the client may use a session of a user.
         func admits(_ user: String) -> Bool { !hasDatabases || userRecordName == nil || userRecordName == user }
 
         mutating func take(_ new: CloudSession?) {
@@ -51,10 +53,15 @@ public final class HTTPCloud: Sendable {
         }
     }
 
+    /// Makes a client. Nothing is sent before the first request.
+    ///
     /// - Parameters:
-    ///   - session: Where the session is kept, and is found when somebody has signed in before.
-    ///   - apiToken: Names the program to the server: for the public database without an account.
-    ///   - trustRoots: Which authorities the server's certificate may be from.
+    ///   - server: The address of the server.
+    ///   - container: The name of the cloud container.
+    ///   - environment: The environment of the cloud container.
+    ///   - session: The place that keeps the session. It may have a session from an earlier sign-in.
+    ///   - apiToken: The token that identifies the program to the server, for the public database without an account.
+    ///   - trustRoots: The authorities that may have issued the server's certificate.
     public convenience init(
         _ server: ServerAddress, container: String, environment: StoreEnvironment = .development,
         session: any SessionStore = SessionMemory(), apiToken: String? = nil, trustRoots: TrustRoots = .system
@@ -78,53 +85,54 @@ public final class HTTPCloud: Sendable {
         )
     }
 
-    /// Closes its connections; what is under way fails. Nothing can be asked for afterwards.
+    /// Closes the connections. Running requests fail, and so do later ones.
     public func shutdown() async {
         await transport.shutdown()
         await contentTransports.secure.shutdown()
         await contentTransports.plain.shutdown()
     }
 
-    /// One of the account's databases.
+    /// Returns one of the account's databases.
     public func database(_ scope: DatabaseScope) -> HTTPDatabase {
         kept.withLock { $0.hasDatabases = true }
         return HTTPDatabase(scope: scope, cloud: self)
     }
 
-    /// What the account has here.
+    /// The private and the shared database of the account.
     public var databases: CloudDatabases { CloudDatabases(private: database(.private), shared: database(.shared)) }
 }
 
-// Who asks
+// Sessions
 extension HTTPCloud {
-    /// The server, the container and the environment, by which a session is known to be for them.
+    /// The text that names the server, the container and the environment in a session.
     package var name: String { "\(server) \(container) \(environment.rawValue)" }
 
     private var sessionPath: String {
         "/tidemark/1/\(PercentCoding.encoded(container))/\(environment.rawValue)/session"
     }
 
-    /// Who is signed in; `nil` for nobody.
+    /// The name of the account that is signed in; `nil` for none.
     ///
-    /// - Throws: `CloudError` `notAuthenticated` when what was kept can't be trusted any more.
+    /// - Throws: `CloudError` `notAuthenticated` when the stored session can't be trusted any more.
     public var userRecordName: String? {
         get throws(CloudError) { try session()?.userRecordName }
     }
 
-    /// The identifier of the session that is signed in, 32 hexadecimal digits; `nil` for nobody, and for a session that has none.
+    /// The identifier of the present session, 32 hexadecimal digits; `nil` without a session, and for a session without an
+    /// identifier.
     ///
-    /// The server's lists of an account's sessions show its first four digits, so a person can tell which of them is this device. It is no secret:
-    /// nobody can sign in with it. It changes with the next sign-in.
+    /// The server's lists of an account's sessions show its first four digits, so that a person recognises this device. It is not
+    /// secret: nobody can sign in with it. It changes with the next sign-in.
     ///
-    /// - Throws: `CloudError` `notAuthenticated` when what was kept can't be trusted any more.
+    /// - Throws: `CloudError` `notAuthenticated` when the stored session can't be trusted any more.
     public var sessionIdentifier: String? {
         get throws(CloudError) { try session()?.identifier }
     }
 
     /// Signs in with an account of the server, and keeps the session.
     ///
-    /// An account may have a second factor. Then the sign-in needs a code of its app, or a recovery code, and the server says so once the
-    /// password was right:
+    /// If an account has a second factor, the sign-in needs a code of the authenticator app, or a recovery code. The server
+    /// reports this after the password was right:
     ///
     /// ```swift
     /// do {
@@ -134,18 +142,20 @@ extension HTTPCloud {
     /// }
     /// ```
     ///
-    /// A code is good once, also where the sign-in fails afterwards. The session needs no code while it lasts.
+    /// A code can be used once, even if the sign-in fails afterwards. The session itself needs no further code.
     ///
     /// - Parameters:
-    ///   - code: Of the second factor; an account without one signs in whatever it is.
-    ///   - device: What lists of the account's sessions call this device, such as `Anna's laptop`; by default what they called it at the
-    ///     account's last sign-in here, or else the machine's name. An empty text says nothing.
-    ///   - system: What they say that it runs; by default the operating system and its version. An empty text says nothing.
+    ///   - email: The account's email address.
+    ///   - password: The account's password.
+    ///   - code: The code of the second factor. It is ignored for an account without one.
+    ///   - device: The name of this device in lists of the account's sessions, such as `Anna's laptop`. By default it is the name
+    ///     of the account's last sign-in here, otherwise the machine's name. An empty text sends no name.
+    ///   - system: The system in these lists; by default the operating system and its version. An empty text sends none.
     /// - Returns: The account's name in the cloud container.
-    /// - Throws: `CloudError` `notAuthenticated` when the address or the password is not right, `secondFactorRequired` when they are and the
-    ///   code is missing, wrong or was used already, `requestRateLimited` after too many tries, `invalidArguments` when it is another
-    ///   account than before and there are databases of that one: make another `HTTPCloud`; and what every call can throw. Who was signed
-    ///   in then still is.
+    /// - Throws: `CloudError` `notAuthenticated` when the address or the password is wrong; `secondFactorRequired` when they are
+    ///   right and the code is missing, wrong or was used already; `requestRateLimited` after too many tries; `invalidArguments`
+    ///   when it is another account than before and databases of that account are in use: make another `HTTPCloud`; and the
+    ///   errors that every call can throw. After an error the account that was signed in before still is.
     @discardableResult
     public func signIn(
         email: String, password: String, code: String? = nil, device: String? = nil,
@@ -153,7 +163,7 @@ extension HTTPCloud {
     ) async throws(CloudError) -> String {
         let name = name
         let before = store.device(for: name, email: email)
-        // A name that somebody has chosen stays.
+        // A name that the user has chosen stays.
         let chosen = device ?? before?.name
         let called = chosen ?? HTTPCloud.deviceName
         var json = JSONWriter()
@@ -176,7 +186,7 @@ extension HTTPCloud {
             return (session, known)
         }
         guard kept.withLock({ $0.admits(made.userRecordName) }) else {
-            // The caller gets why nobody uses the session. The server forgets it in time.
+            // The caller gets the error below. If ending the unused session fails, it expires on the server.
             try? await end(made)
             throw CloudError(
                 .invalidArguments,
@@ -189,21 +199,22 @@ extension HTTPCloud {
             return true
         }
         guard isTaken else {
-            // Where the other account's session can't be kept again, it signs in at the next start.
+            // If the other account's session can't be stored again, that account has to sign in at the next start.
             if let other = kept.withLock({ $0.session }) { try? store.replace(made, by: other) } else { try? store.remove(made) }
-            // As above.
+            // If ending the unused session fails, it expires on the server.
             try? await end(made)
             throw CloudError(
                 .invalidArguments, "another account has signed in here meanwhile; make another HTTPCloud for this one")
         }
-        // Without it a sign-in may only wait longer.
+        // Without the proof, a later sign-in may only wait longer.
         if let known { try? store.keep(known) }
         return made.userRecordName
     }
 
-    /// Ends the session, here and on the server. It is gone here whatever the server says; nobody signed in is no error.
+    /// Ends the session, here and on the server. The session is removed here even if the server reports an error. It is no error
+    /// if no account is signed in.
     ///
-    /// - Throws: What every call can throw: then the server may know the session until it expires.
+    /// - Throws: The errors that every call can throw. The session may then be valid on the server until it expires.
     public func signOut() async throws(CloudError) {
         let (known, unreadable): (CloudSession?, CloudError?)
         do throws(CloudError) { (known, unreadable) = (try session(), nil) } catch { (known, unreadable) = (nil, error) }
@@ -218,18 +229,18 @@ extension HTTPCloud {
             refusal = nil
         } catch { refusal = error }
         let last = kept.withLock { kept in
-            // It may have been renewed meanwhile.
+            // The session may have been renewed meanwhile.
             let last = kept.session ?? known
             kept.take(nil)
             return last
         }
-        // Whoever has signed in anew meanwhile stays signed in.
+        // A session of another sign-in meanwhile stays.
         if let last { try store.remove(last) }
-        // One that the server knows no more has ended, too.
+        // A session that the server no longer knows has ended, too.
         if let refusal, refusal.code != .notAuthenticated { throw refusal }
     }
 
-    /// Ends a session that nobody uses.
+    /// Ends an unused session on the server.
     private func end(_ session: CloudSession) async throws(CloudError) {
         let other = HTTPCloud(
             server, container: container, environment: environment, session: SessionMemory(session), apiToken: apiToken,
@@ -237,7 +248,7 @@ extension HTTPCloud {
         try await other.signOut()
     }
 
-    /// The session to ask with.
+    /// Returns the session for requests; `nil` without one.
     func session() throws(CloudError) -> CloudSession? {
         let known = kept.withLock { $0.isRead ? $0 : nil }
         if let known { return known.session }
@@ -249,15 +260,16 @@ extension HTTPCloud {
     }
 
     private func stored() throws(CloudError) -> CloudSession? {
-        // One for another server is not told to this one.
+        // A session of another server is not sent to this one.
         guard let found = try store.session(), found.cloud == name else { return nil }
         return found
     }
 
-    /// Another session than the one that was refused, where another process has signed in anew, or renewed it.
+    /// Returns another session than the refused one, if another process has signed in again or renewed the session; otherwise
+    /// `nil`.
     func session(after refused: CloudSession?) -> CloudSession? {
         if let current = kept.withLock({ $0.session }), current != refused { return current }
-        // Where none can be read, the refusal stands.
+        // If no stored session can be read, the refusal stands.
         guard let found = try? stored(), found != refused else { return nil }
         return kept.withLock { kept in
             guard kept.userRecordName == nil || kept.userRecordName == found.userRecordName else { return nil }
@@ -267,7 +279,7 @@ extension HTTPCloud {
         }
     }
 
-    /// Takes a token that the server has given out in the place of the one that it was asked with.
+    /// Replaces the token of a session by a new one that the server has issued.
     func renew(_ used: CloudSession, _ token: String) {
         guard token != used.token, let new = used.renewed(token) else { return }
         let isCurrent = kept.withLock { kept in
@@ -275,16 +287,16 @@ extension HTTPCloud {
             kept.session = new
             return true
         }
-        // One that can't be kept is used while the process runs; the older one is good for some time, too.
+        // If the new token can't be stored, the process still uses it. The stored token is valid for some time, too.
         if isCurrent { try? store.replace(used, by: new) }
     }
 
-    /// What tells the server who asks.
+    /// The header that authenticates a request; `nil` without a session.
     func authorization(_ session: CloudSession?) -> (String, String)? {
         session.map { ("Authorization", "Bearer \($0.token)") }
     }
 
-    /// The query of a request that no account is signed in for.
+    /// Returns the target of a request. Without a session, it has the API token in its query.
     func signed(_ target: String, _ session: CloudSession?) -> String {
         guard session == nil, let apiToken else { return target }
         return "\(target)\(target.contains("?") ? "&" : "?")ckAPIToken=\(PercentCoding.encoded(apiToken))"

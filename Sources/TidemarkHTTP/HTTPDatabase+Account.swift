@@ -3,7 +3,7 @@ import TidemarkModel
 import TidemarkWire
 
 extension HTTPDatabase {
-    /// Lets others find the account, or no longer. `SharingDatabase` has the contract of `setDiscoverable(_:)`.
+    /// Sets whether others can find the account. `SharingDatabase` has the contract of `setDiscoverable(_:)`.
     public func setDiscoverable(_ isDiscoverable: Bool) async throws(CloudError) {
         try await own(.change, "account/set") {
             $0.member("discoverable", isDiscoverable)

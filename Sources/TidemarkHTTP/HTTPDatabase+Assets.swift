@@ -56,7 +56,8 @@ extension HTTPDatabase {
     ) async throws(CloudError) -> Data {
         guard asset.isNamed else { throw CloudError(.assetNotAvailable, "the asset \(asset.digest.prefix(64)) is not there") }
         guard offset >= 0 else { throw CloudError(.invalidArguments, "a piece can't begin at \(offset)") }
-        // What begins behind the end is empty, and has to be asked for all the same: perhaps it may not be read at all.
+        // A piece after the end is empty, but it is requested all the same, because the account may not be allowed to read the
+        // asset.
         let most = min(max(0, count), 1 << 26)
         let (last, isTooFar) = offset.addingReportingOverflow(Int64(max(1, most)) - 1)
         let call = HTTPCall(
@@ -87,7 +88,7 @@ extension HTTPDatabase {
 }
 
 extension CloudAsset {
-    /// Whether it can be one: 64 lower-case hexadecimal digits, and no less than no bytes.
+    /// Whether the digest has 64 lower-case hexadecimal digits and the size is not negative.
     fileprivate var isNamed: Bool {
         size >= 0 && Hexadecimal.isText(digest, ofBytes: 32)
     }

@@ -5,7 +5,7 @@ import TidemarkWire
 extension HTTPDatabase {
     /// Returns a stream that signals changes of the database. `CloudDatabase` has the contract of `notifications()`.
     public func notifications() async throws(CloudError) -> AsyncStream<Void> {
-        // From here on nothing is missed: the first answer says where to go on.
+        // The first answer has the position from which the polls continue, so no change from here on is missed.
         var news = try await news(since: nil)
         let database = self
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -19,21 +19,22 @@ extension HTTPDatabase {
                     let began = ContinuousClock.now
                     news = try await database.news(since: news.cursor)
                     atOnce = began.duration(to: .now) < timeouts.atOnce ? atOnce + 1 : 0
-                    // What has changed while nobody listened may not be told.
+                    // After a failure, changes in the meantime may not be reported.
                     if news.isChanged || backoff.failures > 0 { continuation.yield() }
                     backoff.succeed()
                     (isRefused, isAway) = (false, false)
-                    // A wait that is cancelled ends the loop.
-                    // Much is written, or the server does not wait: either way what comes together is told together.
+                    // Either there are many changes, or the server does not wait. A pause collects the changes into one element.
+                    // If the pause is cancelled, the loop ends.
                     if atOnce >= 5 { try? await timeouts.wait(timeouts.pollPause) }
                 } catch {
-                    // Whoever may not listen any more finds out by looking; and so does who hears nothing because the server has gone.
+                    // An element is yielded when the session is refused and when the server becomes unreachable: the reader finds
+                    // the error by its next request.
                     let wasRefused = isRefused
                     isRefused = error.code == .notAuthenticated
                     let isNewlyAway = !isAway && error.code == .networkUnavailable
                     if isNewlyAway { isAway = true }
                     if isNewlyAway || isRefused && !wasRefused { continuation.yield() }
-                    // A cursor that means nothing to the server any more: it begins anew.
+                    // The server does not know the cursor any more, so the polls begin without one.
                     if error.code == .invalidArguments || error.code == .changeTokenExpired { news.cursor = nil }
                     try? await Task.sleep(for: max(backoff.fail(), error.retryAfter ?? .zero))
                 }

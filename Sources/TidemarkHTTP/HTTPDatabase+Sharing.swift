@@ -65,7 +65,7 @@ extension HTTPDatabase {
             $0.member("participantId", participant)
         } reading: { node throws(CloudError) in
             let link = try ShareLink(node)
-            // One for everybody in place of one for a person would let in whoever gets hold of it.
+            // A link for everybody in place of a link for one person would give access to anyone who gets it.
             guard link.participant == participant else { throw Self.foreign }
             return link
         }
@@ -134,7 +134,7 @@ extension HTTPDatabase {
         } reading: { node throws(CloudError) in
             var entries: [ShareAuditEntry] = []
             for given in try node.required("entries").asArray() {
-                // What a newer server does to shares is not known here, and changes nothing of what is.
+                // Events of a newer server that this version does not know are skipped.
                 guard let entry = try ShareAuditEntry(answered: given) else { continue }
                 guard try isAnswer(entry.share.zone, to: zone), time.map({ entry.time > $0 }) ?? true else { throw Self.foreign }
                 entries.append(entry)
@@ -143,8 +143,8 @@ extension HTTPDatabase {
         }
     }
 
-    /// Whether a zone of an answer is the one that was asked about. One's own zones are called by one's name, too; with what others share
-    /// zones of the same name are told apart by their owners.
+    /// Whether a zone of an answer is the requested zone. The account's own zones may have its name as the owner. In the shared
+    /// database, zones of the same name differ by their owners.
     private func isAnswer(_ zone: CloudZoneID, to asked: CloudZoneID) throws(CloudError) -> Bool {
         guard zone.zoneName == asked.zoneName else { return false }
         guard scope == .private, zone.ownerName != asked.ownerName else { return zone.ownerName == asked.ownerName }
@@ -152,12 +152,12 @@ extension HTTPDatabase {
         return own.contains(zone.ownerName) && own.contains(asked.ownerName)
     }
 
-    /// What nobody asked for is not taken.
+    /// The error for an answer with items that were not requested.
     private static var foreign: CloudError {
         CloudError(.internalError, "the server answers with what was not asked for")
     }
 
-    /// An answer that says only that it was done.
+    /// Reads an answer without contents.
     private static func nothing(_ node: JSONNode) throws(CloudError) {
         guard node.isObject else { throw node.refusal("is not an object") }
     }

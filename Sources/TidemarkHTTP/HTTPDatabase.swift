@@ -3,9 +3,9 @@ public import TidemarkCloud
 public import TidemarkModel
 import TidemarkWire
 
-/// One database of a cloud that a server has, as one account sees it.
+/// One database of a server's cloud container, for one account.
 ///
-/// It speaks CloudKit Web Services, and what that lacks in words of our own (Documentation/Formats/http.md).
+/// Requests follow CloudKit Web Services. Operations that the protocol lacks are in Documentation/Formats/http.md.
 public struct HTTPDatabase: SharingDatabase {
     /// Whether this is the private, the shared or the public database.
     public let scope: DatabaseScope
@@ -18,7 +18,9 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
-    /// - Throws: `CloudError` `notAuthenticated` when there is a session, and the server knows it no more.
+    /// Returns the account. `CloudDatabase` has the contract of `account()`.
+    ///
+    /// - Throws: `CloudError` `notAuthenticated` when there is a session that the server no longer accepts.
     public func account() async throws(CloudError) -> CloudAccount {
         let isSignedIn = try cloud.session() != nil
         do throws(CloudError) {
@@ -28,7 +30,7 @@ public struct HTTPDatabase: SharingDatabase {
         } catch {
             guard error.code == .notAuthenticated else { throw error }
             guard !isSignedIn else {
-                // Another session would fare no better.
+                // Signing in again would not help.
                 guard error.containerIsServed else { throw CloudError(.notAuthenticated, "\(cloud.server): \(error.reason)") }
                 // The server seldom says why.
                 let isGeneral = Self.generalReasons.contains { error.reason.hasPrefix($0) }
@@ -44,7 +46,8 @@ public struct HTTPDatabase: SharingDatabase {
         }
     }
 
-    /// How the reasons begin that a server gives for any credentials that it does not accept, and those of an answer without a reason.
+    /// The beginnings of the general reasons that a server gives for credentials that it does not accept, and of answers without
+    /// a reason.
     private static let generalReasons = [
         "bad credentials", "no auth method found", "request needs authorization", "AUTHENTICATION_",
     ]
@@ -63,7 +66,7 @@ public struct HTTPDatabase: SharingDatabase {
 
     /// Makes and deletes zones. `CloudDatabase` has the contract of `modifyZones(saving:deleting:)`.
     public func modifyZones(saving: [CloudZoneID], deleting: [CloudZoneID]) async throws(CloudError) {
-        // One after the other, as they stand: what is told of one is told of the request.
+        // The request is atomic, so the error of one zone is the error of the request.
         let refused = try await change("zones/modify") {
             $0.list("operations") { json in
                 for (zones, type) in [(saving, "create"), (deleting, "delete")] {
@@ -105,7 +108,7 @@ public struct HTTPDatabase: SharingDatabase {
                 try Self.check(record, isOf: name, in: request.zone)
                 let outcome = try RecordOutcome(answered: record, in: request.zone)
                 if case .failed(let error) = outcome {
-                    // What a conflict says is there is merged with: it must be that record.
+                    // The caller merges with the record of a conflict, so it must be the requested record.
                     guard
                         error.serverRecord.map({ $0.id.recordName == name && $0.id.zone.zoneName == request.zone.zoneName })
                             ?? true
@@ -126,7 +129,8 @@ public struct HTTPDatabase: SharingDatabase {
         var found = try await lookUp(names, zone, desiredKeys)
         var open = Self.leftOver(found)
         var isOver = open.count == names.count
-        // A server answers with so many bytes at once: what it has left over is asked for again, as long as there is more each time.
+        // A server limits the bytes of an answer. The records that it has left out are requested again, as long as each answer
+        // has some of them.
         while !open.isEmpty, !isOver {
             let more = try await lookUp(open.map { names[$0] }, zone, desiredKeys)
             for (index, result) in zip(open, more) { found[index] = result }
@@ -137,7 +141,7 @@ public struct HTTPDatabase: SharingDatabase {
         return found
     }
 
-    /// The places of those that were not answered.
+    /// The places of the records that an answer has left out.
     private static func leftOver(_ found: [Result<CloudRecord, CloudError>]) -> [Int] {
         found.indices.filter { index in
             if case .failure(let error) = found[index] { error.code == .serviceUnavailable } else { false }
@@ -257,14 +261,14 @@ public struct HTTPDatabase: SharingDatabase {
 }
 
 extension HTTPDatabase {
-    /// Makes sure that a token is one: what is empty stands for something else in the protocol.
+    /// Makes sure that a token is not empty: in the protocol, an empty token means that there is none.
     private static func check(_ token: CloudToken?) throws(CloudError) {
         guard token?.rawValue != "" else {
             throw CloudError(.invalidArguments, "the token is empty; the cloud issues no empty tokens")
         }
     }
 
-    /// Makes sure that an item of an answer is of the record that was asked about: whoever answers is not believed in that.
+    /// Makes sure that an item of an answer is about the requested record. The server is not trusted in this.
     private static func check(_ node: JSONNode, isOf name: String, in zone: CloudZoneID) throws(CloudError) {
         let isOther = try node.string("recordName").map { $0 != name } ?? false
         guard !isOther else { throw CloudError(.internalError, notAskedFor) }
@@ -277,7 +281,7 @@ extension HTTPDatabase {
 
     private var notAskedFor: CloudError { CloudError(.internalError, "\(Self.notAskedFor): \(cloud.server)") }
 
-    /// Asks for fewer records where the answer is more than is read: records can be large.
+    /// Repeats a request with a lower limit while the answer is too large. Records can be large.
     private static func withFewer<Answer>(
         _ limit: Int?, _ ask: (Int?) async throws(CloudError) -> Answer
     ) async throws(CloudError) -> Answer {
@@ -293,16 +297,16 @@ extension HTTPDatabase {
     }
 }
 
-// How it is said
+// Requests
 extension HTTPDatabase {
     private func place(_ root: String) -> String {
         "/\(root)/1/\(PercentCoding.encoded(cloud.container))/\(cloud.environment.rawValue)/\(scope.name)"
     }
 
-    /// Of an operation of the protocol.
+    /// The path of an operation of CloudKit Web Services.
     private func path(_ operation: String) -> String { "\(place("database"))/\(operation)" }
 
-    /// Of one that the protocol does not have.
+    /// The path of an operation that CloudKit Web Services lacks.
     func own(_ operation: String) -> String { "\(place("tidemark"))/\(operation)" }
 
     private func call(_ kind: HTTPCall.Kind, _ target: String, _ members: (inout JSONWriter) -> Void) -> HTTPCall {
@@ -311,7 +315,7 @@ extension HTTPDatabase {
         return HTTPCall(kind: kind, target: target, body: json.bytes)
     }
 
-    /// Asks for something that changes nothing.
+    /// Sends a request that only reads.
     private func look<Value>(
         _ operation: String, _ members: (inout JSONWriter) -> Void, reading read: (JSONNode) throws(CloudError) -> Value
     ) async throws(CloudError) -> Value {
@@ -326,7 +330,7 @@ extension HTTPDatabase {
         try await cloud.value(call(.change, path(operation), members), read)
     }
 
-    /// Asks for something that the protocol does not have.
+    /// Sends a request for an operation that CloudKit Web Services lacks.
     func own<Value>(
         _ kind: HTTPCall.Kind, _ operation: String, _ members: (inout JSONWriter) -> Void,
         reading read: (JSONNode) throws(CloudError) -> Value
@@ -334,7 +338,7 @@ extension HTTPDatabase {
         try await cloud.value(call(kind, own(operation), members), read)
     }
 
-    /// The elements of an array, which are as many as were asked about.
+    /// Returns the elements of an array, which must be as many as were requested.
     private static func items(_ node: JSONNode, _ name: StaticString, _ count: Int) throws(CloudError) -> [JSONNode] {
         let list = try node.required(name)
         let items = try list.asArray()

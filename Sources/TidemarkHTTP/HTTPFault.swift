@@ -2,10 +2,10 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Why no answer has come, or none that can be read.
+/// The failure of a request that has no answer, or no readable one.
 struct HTTPFault: Error {
     let error: CloudError
-    /// Whether another try may fare better at once.
+    /// Whether another try may succeed at once.
     var isPassing = false
 
     private init(_ code: CloudError.Code, _ reason: String, isPassing: Bool = false, remedy: ErrorRemedy? = nil) {
@@ -79,17 +79,17 @@ struct HTTPFault: Error {
         HTTPFault(.internalError, "\(server) answers with what is no HTTP\(perhapsSecure(server))")
     }
 
-    /// What may be amiss, too, where no TLS is spoken.
+    /// A further possible cause, for a connection without TLS.
     private static func perhapsSecure(_ server: ServerAddress) -> String {
         server.isSecure ? "" : ". So it is, too, where a server expects https"
     }
 
-    /// With what to look at.
+    /// A reason, followed by what the user can check.
     private static func asked(_ reason: String) -> String { "\(reason). Does the server run, and is the address right?" }
 }
 
 extension TransportFailure.Distrust {
-    /// What helps against it on this machine.
+    /// The remedy on this machine; `nil` if there is none.
     var remedy: ErrorRemedy? {
         switch self {
         case .authority, .noAuthorities: .trustAuthority
@@ -99,7 +99,7 @@ extension TransportFailure.Distrust {
 }
 
 extension HTTPFields {
-    /// How long a server wants one to wait: a day at the most.
+    /// The wait that a server asks for; at most a day.
     var retryAfter: Duration? {
         first(name: "Retry-After").flatMap { Int64($0) }.map { Duration.seconds(Swift.min(Swift.max(0, $0), 86_400)) }
     }
@@ -114,7 +114,7 @@ extension CloudError {
         case 300..<400:
             self.init(.internalError, "\(told): it sends elsewhere, which is not followed; give the address that it sends to")
         case 401, 403, 407, 421:
-            // The cloud has not decided anything: what it decides it says in words of the protocol.
+            // A cloud would answer in the form of the protocol, so this is not its decision.
             self.init(
                 .serviceUnavailable,
                 "\(told), and not as a cloud does: something before it, such as a proxy, lets nobody through",
@@ -134,13 +134,13 @@ extension CloudError {
         }
     }
 
-    /// The same with text that can be shown.
+    /// The error with a reason that can be shown: without control characters, and at most 2,000 characters long.
     var shown: CloudError { shown(2000) }
 
-    /// That of one item of many.
+    /// The error of one item of many, with a shorter reason that can be shown.
     var shownOfItem: CloudError { shown(1000) }
 
-    /// No control characters, and not without end.
+    /// Returns the error with a reason of at most `most` characters, without control characters.
     private func shown(_ most: Int) -> CloudError {
         guard reason.utf8.count > most || reason.unicodeScalars.contains(where: Self.isUnfit) else { return self }
         let scalars = reason.unicodeScalars.prefix(most).map { Self.isUnfit($0) ? " " : $0 }
@@ -152,7 +152,7 @@ extension CloudError {
         return error
     }
 
-    /// What a terminal would act on, or what turns the direction of the text around.
+    /// Whether a character controls a terminal, or changes the direction of text.
     private static func isUnfit(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x202a...0x202e, 0x2066...0x2069: true

@@ -1,40 +1,43 @@
-/// How long a client waits for a server, and how much it takes of an answer.
+/// The times that a client waits for a server, and the size of answers that it accepts.
 package struct HTTPTimeouts: Sendable {
     package var connecting = Duration.seconds(10)
-    /// Without a byte of what is on its way, up or down.
+    /// The longest time without a byte of a body that is being sent or received.
     package var silence = Duration.seconds(75)
-    /// Without a byte of the answer to what is no piece of an asset; `nil` for as long as it may take in all.
+    /// The longest time without a byte of an answer that is not a piece of an asset; `nil` for the longest time of such a
+    /// request.
     package var answerSilence: Duration?
     package var looking = Duration.seconds(60)
     package var changing = Duration.seconds(120)
     package var transferring = Duration.seconds(300)
     package var polling = Duration.seconds(75)
-    /// Before the second try, up to twice that; longer before the third. A listener begins with it, too.
+    /// The pause before the second try is up to twice this time, and the pause before the third try is longer. Listeners use it,
+    /// too.
     package var pause = Duration.milliseconds(200)
     /// The longest pause between the tries of a listener.
     package var pauseMax = Duration.seconds(60)
-    /// An answer to a listener that comes within this time has not waited for news; from the fifth in a row on, the next question waits.
+    /// An answer to a poll within this time counts as immediate. After five such answers in a row, the next poll waits for
+    /// `pollPause`.
     package var atOnce = Duration.milliseconds(100)
     package var pollPause = Duration.milliseconds(500)
     package var wait: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
-    /// Bytes a second: less is as nothing.
+    /// The least speed in bytes per second that a request needs to end in time.
     package var slowest = 4096
-    /// Bodies of so many bytes are packed, unless they go to this machine.
+    /// The least size of bodies that are compressed; bodies for this machine are not.
     package var leastPacked = 1024
     package var packsOnLoopback = false
-    /// Bytes of an answer that is no piece of an asset.
+    /// The most bytes of an answer that is not a piece of an asset.
     package var bytesPerAnswer = 64 << 20
 
     package init() {}
 
-    /// Gives up connections on which nothing moves after that time, whatever they wait for: news excepted, which may be long in coming.
+    /// Limits the time that a request waits without a byte being sent or received. Long polls are excepted.
     package mutating func limitSilence(to time: Duration) {
         connecting = min(connecting, time)
         silence = min(silence, time)
         answerSilence = time
     }
 
-    /// How long a call may take in all: what is large, and moves, may take longer.
+    /// The longest duration of a call. It grows with the number of bytes.
     func time(for call: HTTPCall) -> Duration {
         let time =
             switch call.kind {
@@ -46,9 +49,9 @@ package struct HTTPTimeouts: Sendable {
         return time + .seconds(call.byteCount / max(1, slowest))
     }
 
-    /// Bytes that its answer may have.
+    /// The most bytes of a call's answer.
     func answerSizeMax(_ call: HTTPCall) -> Int {
-        // An error's text can be longer than a short piece.
+        // The answer may be an error, which can be longer than a short piece.
         if case .download(let count) = call.kind { return max(count, 1 << 20) }
         return bytesPerAnswer
     }

@@ -1,21 +1,21 @@
-/// Sends requests and receives their answers, over connections that it keeps.
+/// Sends requests and receives their answers, over connections that it keeps open.
 ///
-/// `CurlTransport` does so by libcurl. A platform without libcurl needs another conformer and nothing else.
+/// `CurlTransport` uses libcurl. A platform without libcurl only needs another conformer.
 package protocol HTTPTransport: Sendable {
-    /// Sends a request, once, and receives its whole answer. A task that is cancelled ends it.
+    /// Sends a request once, and receives its whole answer. Cancelling the task ends it.
     func send(_ request: HTTPRequest) async throws(TransportFailure) -> HTTPAnswer
 
-    /// Closes the connections; requests under way fail with `closed`, and so does every later one.
+    /// Closes the connections. Running requests fail with `closed`, and so does every later one.
     func shutdown() async
 }
 
-/// A request as it is sent.
+/// A request in the form in which it is sent.
 package struct HTTPRequest: Sendable {
-    /// Requests of one kind share so many connections, and never wait for those of another kind.
+    /// The kind of a request. Requests of one kind share a number of connections, and never wait for requests of another kind.
     package enum Lane: Int, Sendable, CaseIterable {
         case calls, downloads, polls
 
-        /// Requests at the same time, where a connection has room for one.
+        /// The most requests at the same time, if a connection can carry only one at a time.
         var limit: Int {
             switch self {
             case .calls, .downloads: 8
@@ -27,15 +27,15 @@ package struct HTTPRequest: Sendable {
     package let lane: Lane
     package var method: HTTPMethod
     package var url: String
-    /// Without line ends, `Content-Length` and `Accept-Encoding`.
+    /// The headers, without line ends, `Content-Length` and `Accept-Encoding`.
     package var headers: [(String, String)]
     package var body: [UInt8]?
-    /// Whether the answer may come packed by gzip. It is unpacked.
+    /// Whether the answer may be compressed with gzip. The transport decompresses it.
     package var acceptsPacked: Bool
-    /// Bytes of the answer's body, unpacked.
+    /// The most bytes of the answer's body after decompression.
     package var answerSizeMax: Int
     package var times: HTTPTimes
-    /// By what it is signed, where a server of AWS's protocols is asked.
+    /// The signature of a request to a server of AWS's protocols; `nil` for other servers.
     package var signature: AWSSignature?
 
     package init(
@@ -52,7 +52,7 @@ package enum HTTPMethod: Sendable {
     case get, post, put, head, delete
 }
 
-/// With what libcurl signs a request, in AWS's fourth version.
+/// The values with which libcurl signs a request, by AWS Signature Version 4.
 package struct AWSSignature: Hashable, Sendable {
     package let keyID, secret, region, service: String
 
@@ -61,15 +61,15 @@ package struct AWSSignature: Hashable, Sendable {
     }
 }
 
-/// How long a request may take.
+/// The timeouts of a request.
 package struct HTTPTimes: Sendable {
-    /// Until there is a connection, with its name found and TLS agreed on.
+    /// The longest time to connect, including the name look-up and the TLS handshake.
     package var connecting: Duration
-    /// Without a byte of the request's body on its way.
+    /// The longest time without sending a byte of the request's body.
     package var sendingSilence: Duration
-    /// Without a byte of the answer.
+    /// The longest time without receiving a byte of the answer.
     package var receivingSilence: Duration
-    /// In all.
+    /// The longest time for the whole request.
     package var total: Duration
 
     package init(connecting: Duration, sendingSilence: Duration, receivingSilence: Duration, total: Duration) {
@@ -78,12 +78,12 @@ package struct HTTPTimes: Sendable {
     }
 }
 
-/// An answer that has come whole.
+/// A complete answer.
 package struct HTTPAnswer: Sendable {
     package let status: HTTPStatus
     package let headers: HTTPFields
     package let body: [UInt8]
-    /// Whether its request's body was packed.
+    /// Whether the body of the request was compressed.
     var wasPacked = false
 
     package init(status: HTTPStatus, headers: HTTPFields, body: [UInt8]) {
@@ -103,7 +103,7 @@ package struct HTTPStatus: Hashable, Sendable {
     static let rangeNotSatisfiable = HTTPStatus(code: 416)
 }
 
-/// The header of an answer.
+/// The header fields of an answer.
 package struct HTTPFields: Sendable {
     private(set) var fields: [(name: String, value: String)] = []
 
@@ -116,50 +116,50 @@ package struct HTTPFields: Sendable {
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 package enum TransportFailure: Error, Hashable {
-    /// Why a certificate is not trusted.
+    /// The reason why a certificate is not trusted.
     package enum Distrust: Hashable {
         case authority, expired, notYetValid, otherHost
         /// The machine has no list of authorities.
         case noAuthorities
     }
 
-    // Nothing was sent.
+    // In these cases nothing was sent.
 
     /// The transport was shut down before.
     case closed
     case unknownHost
-    /// With `errno`, where it is known.
+    /// The connection was refused; with `errno`, or 0 if it is not known.
     case refused(Int32)
     /// There was no connection in time.
     case connectTimeout
-    /// There was a connection, and TLS was not agreed on in time.
+    /// There was a connection, but the TLS handshake did not end in time.
     case handshakeTimeout
     case untrusted(Distrust)
-    /// The server speaks no TLS.
+    /// The server does not use TLS.
     case noTLS
-    /// The server speaks no TLS from 1.2 on.
+    /// The server has no TLS of version 1.2 or newer.
     case oldTLS
     /// The handshake has failed for another reason.
     case handshakeFailed
     /// All connections of the lane were in use for too long.
     case noConnection
 
-    // It may have been done.
+    // In these cases the request may have been done.
 
     case cancelled
-    /// It was not done in the time that it may take in all.
+    /// The request took longer than its whole time.
     case late
-    /// Nothing moved for so long.
+    /// No byte was sent or received for this time.
     case silent(Duration)
     case broken
-    /// What has come is no HTTP.
+    /// The answer is not HTTP.
     case malformed
-    /// The answer can't be unpacked.
+    /// The answer can't be decompressed.
     case notUnpackable
     case tooLarge
     case outOfMemory
-    /// What libcurl calls it.
+    /// Another failure, with libcurl's description.
     case other(String)
 }

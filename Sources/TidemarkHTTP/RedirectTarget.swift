@@ -1,7 +1,8 @@
 import Foundation
 import TidemarkCloud
 
-/// Where a server says that a content can be read. The address is as good as the content: it is in no message.
+/// The target of a server's redirection for a content. Anyone who has the address can read the content, so no message contains
+/// it.
 struct RedirectTarget: Sendable {
     /// The server that has the content, without a path.
     let host: ServerAddress
@@ -9,11 +10,14 @@ struct RedirectTarget: Sendable {
 
     private static let sizeMax = 16 << 10
 
+    /// Checks a redirection.
+    ///
     /// - Parameters:
     ///   - location: The header `Location` of an answer.
-    ///   - server: Who has answered.
-    /// - Throws: `CloudError` `permissionFailure` for what is not followed: another scheme than `https`, but for `http` from a server that is asked
-    ///   by `http` itself, and from this machine to this machine.
+    ///   - server: The server that has answered.
+    /// - Throws: `CloudError` `permissionFailure` for an address that is not followed. The scheme must be `https`. `http` is
+    ///   allowed only if the server itself is used by `http`; a server on this machine may redirect by `http` to this machine
+    ///   only.
     init(_ location: String?, from server: ServerAddress) throws(CloudError) {
         func refusal(_ what: String) -> CloudError {
             CloudError(.permissionFailure, "\(server) sends for a content to an address that is not followed: \(what)")
@@ -31,7 +35,7 @@ struct RedirectTarget: Sendable {
             throw refusal("it is not https, or names no server")
         }
         guard host.isSecure || !server.isSecure else { throw refusal("it is not https") }
-        // From the parts that were looked at, so that libcurl reads nothing else in it.
+        // The address is composed of the checked parts, so that libcurl can't read it differently.
         url = "\(host)\(parts.percentEncodedPath)\(parts.percentEncodedQuery.map { "?\($0)" } ?? "")"
     }
 }

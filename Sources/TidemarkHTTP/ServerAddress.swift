@@ -1,7 +1,7 @@
 import Foundation
 public import TidemarkCloud
 
-/// Where a cloud is served: `https://sync.example.org`, with a port and the beginning of a path where there is one.
+/// The address of a server: `https://sync.example.org`, perhaps with a port and the beginning of a path.
 ///
 /// ```swift
 /// let address = try ServerAddress("https://sync.example.org")
@@ -9,21 +9,23 @@ public import TidemarkCloud
 public struct ServerAddress: Hashable, Sendable {
     /// Whether the scheme is `https`.
     public let isSecure: Bool
-    /// A name or an IP address, in lower case; IPv6 without brackets.
+    /// A host name or an IP address, in lower case; an IPv6 address without brackets.
     public let host: String
-    /// `nil` for the usual one.
+    /// The port; `nil` for the scheme's default.
     public let port: Int?
-    /// What all paths of the cloud begin with: empty, or `/sync`.
+    /// The beginning of all paths of the cloud: empty, or such as `/sync`.
     public let path: String
 
+    /// Reads an address.
+    ///
     /// - Parameters:
-    ///   - text: With its scheme. A slash at the end does not count.
-    ///   - allowsInsecure: Whether `http` may be spoken with other machines. Then everybody on the way reads what is synchronised, and the
-    ///     token with which anybody is the account.
+    ///   - text: The address with its scheme. A slash at the end is ignored.
+    ///   - allowsInsecure: Whether `http` is allowed with other machines. Everybody on the network path can then read the records
+    ///     and the session token, and act for the account.
     /// - Throws: `CloudError` `invalidArguments`.
     public init(_ text: String, allowsInsecure: Bool = false) throws(CloudError) {
         func refusal(_ what: String) -> CloudError {
-            // Not the text: there may be a password in it.
+            // The message does not have the text, since it may contain a password.
             CloudError(.invalidArguments, "the server's address \(what); it is as https://sync.example.org")
         }
         guard text.utf8.count <= 1000, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }),
@@ -61,16 +63,16 @@ public struct ServerAddress: Hashable, Sendable {
         }
     }
 
-    /// Whether a text is meant as an address, and not as a directory.
+    /// Whether a text is an address, and not the path of a directory.
     public static func isAddress(_ text: String) -> Bool {
         let start = text.prefix(8).lowercased()
         return start.hasPrefix("https://") || start.hasPrefix("http://")
     }
 
-    /// Whether it is this machine.
+    /// Whether the host is this machine.
     public var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
-        // As numbers are written: some read a leading zero as octal.
+        // Numbers with a leading zero do not count, because some programs read them as octal.
         let octets = host.split(separator: ".", omittingEmptySubsequences: false)
         return octets.count == 4 && octets[0] == "127"
             && octets.allSatisfy { text in UInt8(text).map { "\($0)" } == String(text) }
@@ -93,7 +95,7 @@ public struct ServerAddress: Hashable, Sendable {
 }
 
 extension ServerAddress: CustomStringConvertible {
-    /// As it is written: without what is usual, and without a slash at the end.
+    /// The address without a default port, and without a slash at the end.
     public var description: String {
         let name = host.contains(":") ? "[\(host)]" : host
         return "\(isSecure ? "https" : "http")://\(name)\(port.map { ":\($0)" } ?? "")\(path)"

@@ -3,23 +3,25 @@ public import TidemarkCloud
 import TidemarkModel
 import TidemarkWire
 
-/// Keeps a session in a file that only its owner reads.
+/// Keeps a session in a file that only its owner can read.
 ///
-/// One that others can read, or that is somebody else's, is refused: who has the token is the account. It is replaced whole, so processes
-/// that share it read the one before or the one after, and change it one after the other. What shows that somebody was signed in here
-/// before is in a file beside it, which stays when the session goes.
+/// A file that others can read, or that belongs to another user, is refused: anyone who has the token can act for the account.
+/// The file is replaced as a whole, so processes that share it read the old or the new session. A lock serialises changes. The
+/// proof of earlier sign-ins is in a file beside it, which stays when the session is removed.
 public struct SessionFile: SessionStore {
     /// The file of the session.
     public let url: URL
     private static let format: Int64 = 1
     private static let deviceFormat: Int64 = 1
-    /// More than any has.
+    /// The most bytes of the file.
     private static let sizeLimit = 1 << 14
 
-    /// - Parameter url: A container's is `ContainerDirectory.session`.
+    /// Makes a store with a file. Nothing is read or written yet.
+    ///
+    /// - Parameter url: The file. A container's is `ContainerDirectory.session`.
     public init(at url: URL) { self.url = url }
 
-    /// The file of what outlasts the session.
+    /// The file with the proofs of earlier sign-ins.
     private var deviceURL: URL {
         url.deletingLastPathComponent().appendingPathComponent("\(url.lastPathComponent)-device")
     }
@@ -76,7 +78,7 @@ public struct SessionFile: SessionStore {
         }
     }
 
-    /// What is kept of devices. Of a file that can't be trusted, or read, nothing is: a sign-in goes without.
+    /// The stored proofs. A file that can't be trusted or read counts as empty: a sign-in does not need it.
     private func devices() -> [CloudDevice] {
         guard let data = try? data(of: deviceURL) else { return [] }
         let read = try? JSONText.read(data) { node throws(CloudError) in
@@ -135,7 +137,8 @@ public struct SessionFile: SessionStore {
         synchronizeFolder()
     }
 
-    /// Makes a file that gets its name later, and locks it: by that others can tell that its process lives.
+    /// Makes and locks a temporary file, which gets its final name later. The lock shows other processes that this process is
+    /// alive.
     private func makeTemporaryFile(for url: URL) throws(CloudError) -> (path: String, descriptor: Int32) {
         while true {
             let path = url.deletingLastPathComponent()
@@ -143,7 +146,8 @@ public struct SessionFile: SessionStore {
             let opened = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
             guard opened >= 0 else { throw failure("make", path) }
             var status = stat()
-            // Whoever clears up may have seen it before it was locked. Without locks nobody clears up.
+            // A process that removes unlocked files may have found it before it was locked. On a file system without locks, no
+            // process does.
             let isLocked = flock(opened, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK
             if isLocked, fstat(opened, &status) != 0 || status.st_nlink > 0 { return (path, opened) }
             close(opened)
@@ -152,7 +156,7 @@ public struct SessionFile: SessionStore {
 
     private static let temporarySuffix = ".tmp"
 
-    /// Removes what processes have left that were killed while they wrote: what nobody has locked. What can't be removed stays.
+    /// Removes the temporary files of killed processes: those without a lock. Files that can't be removed stay.
     private func removeAbandoned() {
         let folder = url.deletingLastPathComponent()
         let prefixes = [url, deviceURL].map { ".\($0.lastPathComponent)." }
@@ -193,21 +197,21 @@ public struct SessionFile: SessionStore {
         }
     }
 
-    /// Does something while no other process changes the file. What it locks is a file beside it, which goes with the last who has it.
+    /// Runs `body` while no other process changes the file. It locks a file beside it, which is removed afterwards.
     private func alone(_ body: () throws(CloudError) -> Void) throws(CloudError) {
         let path = url.deletingLastPathComponent().appendingPathComponent(".\(url.lastPathComponent).lock").path
         var tries = 0
         while true {
             let opened = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0o600)
             guard opened >= 0 else {
-                // Where there is no folder there is no file, either.
+                // If the folder is missing, there is no file to protect.
                 if errno == ENOENT || errno == ENOTDIR { return try body() }
                 throw failure("lock", path)
             }
             defer { close(opened) }
             if flock(opened, LOCK_EX | LOCK_NB) == 0 {
                 var (locked, named) = (stat(), stat())
-                // It may have gone while one waited.
+                // Another process may have removed the lock file meanwhile.
                 if fstat(opened, &locked) == 0, lstat(path, &named) == 0, locked.st_ino == named.st_ino,
                     locked.st_dev == named.st_dev
                 {
@@ -215,7 +219,7 @@ public struct SessionFile: SessionStore {
                     return try body()
                 }
             } else if errno != EWOULDBLOCK, errno != EINTR {
-                // A file system without locks: the file is replaced whole all the same.
+                // The file system has no locks. The file is still replaced as a whole.
                 defer { unlink(path) }
                 return try body()
             }
@@ -233,7 +237,7 @@ public struct SessionFile: SessionStore {
     }
 
     private func data(of url: URL) throws(CloudError) -> Data? {
-        // Non-blocking, should it be a FIFO.
+        // Non-blocking, because opening a FIFO would wait.
         let opened = open(url.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard opened >= 0 else {
             if errno == ENOENT || errno == ENOTDIR { return nil }
@@ -268,7 +272,7 @@ public struct SessionFile: SessionStore {
         CloudError(.internalError, "cannot \(what) \(path): \(String(cString: strerror(errno)))")
     }
 
-    /// Makes durable which names are in it.
+    /// Makes the names in the folder durable.
     private func synchronizeFolder() {
         let opened = open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard opened >= 0 else { return }

@@ -7,29 +7,29 @@ public import TidemarkCloud
     import COpenSSL
 #endif
 
-/// Which authorities a server's certificate may be from.
+/// The authorities that may have issued a server's certificate.
 ///
 /// ```swift
 /// let own = try TrustRoots(contentsOf: URL(fileURLWithPath: "authority.pem"))
 /// let cloud = HTTPCloud(try ServerAddress("https://sync.example.org"), container: name, trustRoots: own)
 /// ```
 public struct TrustRoots: Hashable, Sendable {
-    /// Those that the machine trusts. On Linux, the list of the distribution: `SSL_CERT_FILE` is not looked at.
+    /// The authorities that the machine trusts. On Linux it is the list of the distribution; `SSL_CERT_FILE` is ignored.
     public static let system = TrustRoots()
 
-    /// The certificates as they were given; `nil` for those of the machine.
+    /// The given certificates in PEM; `nil` for the machine's authorities.
     public let pem: String?
 
-    /// More than any has: a distribution's whole list has a quarter of it.
+    /// The most bytes of the certificates. A distribution's whole list has a quarter of it.
     private static let sizeLimit = 1 << 20
     private static let begin = "-----BEGIN CERTIFICATE-----"
 
     private init() { pem = nil }
 
-    /// Authorities of one's own, and no others.
+    /// Makes a list of the given authorities, and no others.
     ///
-    /// - Parameter pem: One certificate or several, each between `-----BEGIN CERTIFICATE-----` and `-----END CERTIFICATE-----`. What stands
-    ///   around them does not count.
+    /// - Parameter pem: At least one certificate, each between `-----BEGIN CERTIFICATE-----` and `-----END CERTIFICATE-----`.
+    ///   Other text is ignored.
     /// - Throws: `CloudError` `invalidArguments`.
     public init(pem: String) throws(CloudError) {
         guard pem.utf8.count <= Self.sizeLimit else {
@@ -49,9 +49,9 @@ public struct TrustRoots: Hashable, Sendable {
         self.pem = pem
     }
 
-    /// Authorities of one's own, and no others, from a file.
+    /// Makes a list of the authorities in a file, and no others.
     ///
-    /// - Throws: `CloudError` `invalidArguments`, which names the file.
+    /// - Throws: `CloudError` `invalidArguments`, with a reason that names the file.
     public init(contentsOf file: URL) throws(CloudError) {
         let data: Data?
         do {
@@ -71,7 +71,7 @@ public struct TrustRoots: Hashable, Sendable {
         }
     }
 
-    /// Whether all of its certificates can be read.
+    /// Whether all certificates of a text can be read.
     private static func isReadable(_ pem: String) -> Bool {
         #if canImport(Security)
             let bodies = pem.components(separatedBy: begin).dropFirst()
@@ -92,7 +92,7 @@ public struct TrustRoots: Hashable, Sendable {
                     count += 1
                 }
             }
-            // After the last it says that there is no other: that is no error to be kept.
+            // After the last certificate, OpenSSL records the error that there is no other one.
             ERR_clear_error()
             return count == pem.components(separatedBy: begin).count - 1
         #endif

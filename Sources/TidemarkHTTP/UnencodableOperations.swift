@@ -1,12 +1,12 @@
 import TidemarkCloud
 import TidemarkModel
 
-/// Operations that the protocol has no words for, or takes for a fault of the whole request: with numbers that are none, or without the tag
-/// that they need. They are refused here, each by itself.
+/// Operations that can't be sent, because the protocol can't encode them or would refuse the whole request: those with numbers
+/// that are not finite, and those without a change tag that they need. They fail here, one by one.
 struct UnencodableOperations {
     private let errors: [Int: CloudError]
 
-    /// `nil` when the request has none.
+    /// Finds the operations of a request; `nil` when it has none.
     init?(_ request: ModifyRecordsRequest) {
         var errors: [Int: CloudError] = [:]
         for (index, operation) in request.operations.enumerated() {
@@ -22,7 +22,7 @@ struct UnencodableOperations {
         self.errors = errors
     }
 
-    /// What becomes of the request, the others of which are sent.
+    /// Returns the outcomes of a request. The other operations are sent, unless the request is atomic.
     func answer(
         _ request: ModifyRecordsRequest, sending send: (ModifyRecordsRequest) async throws(CloudError) -> [RecordOutcome]
     ) async throws(CloudError) -> [RecordOutcome] {
@@ -40,7 +40,7 @@ struct UnencodableOperations {
 }
 
 extension CloudQuery {
-    /// Whether its numbers are numbers.
+    /// Whether all floating-point numbers of the query are finite.
     var isSpeakable: Bool {
         filters.allSatisfy { $0.value.isWhollyFinite && $0.distance?.isFinite != false }
             && sorts.allSatisfy { $0.relativeLocation.map { CloudValue.location($0).isFinite } != false }

@@ -1,6 +1,8 @@
-/// What decides whether a container can be synchronised: the account of the device, and two switches of its owner's.
+/// The state that decides whether a container can be synchronised: whether an account is signed in, and the account's two
+/// switches.
 ///
-/// As on Apple's systems: with the app's switch off there is no account for it, and the drive's only says which error tells so.
+/// The switches work as on Apple's systems. While the app's switch is off, the app has no account. The drive's switch then only
+/// decides which errors report this.
 public struct AccountState: Hashable, Codable, Sendable {
     /// Whether an account is signed in on the device.
     public var isSignedIn: Bool
@@ -9,7 +11,7 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// The switch for this app, or container.
     public var appIsOn: Bool
 
-    /// Makes a state; both switches are on where nothing else is said.
+    /// Makes a state. Both switches are on by default.
     public init(isSignedIn: Bool, driveIsOn: Bool = true, appIsOn: Bool = true) {
         self.isSignedIn = isSignedIn
         self.driveIsOn = driveIsOn
@@ -19,10 +21,11 @@ public struct AccountState: Hashable, Codable, Sendable {
     /// Whether the account can be used; as `CKAccountStatus`.
     public var isAvailable: Bool { isSignedIn && appIsOn }
 
-    /// Whether the system tells who is signed in; as `FileManager.ubiquityIdentityToken`, which is absent while the drive is off.
+    /// Whether the system has a token for the signed-in account. As `FileManager.ubiquityIdentityToken`, which is `nil` while the
+    /// drive is off.
     public var hasIdentityToken: Bool { isSignedIn && driveIsOn && appIsOn }
 
-    /// Why setting up fails, in the order in which it does; none when it succeeds.
+    /// The failures of a setup in this state, in the order in which they are reported; empty if the setup succeeds.
     public var setupFailures: [ContainerEvent.Failure] {
         if isAvailable { return [] }
         guard isSignedIn else {

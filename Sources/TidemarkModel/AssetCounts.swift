@@ -1,15 +1,15 @@
-/// What an import did with the files that its records name.
+/// The counts of an import's assets: the files that its records name.
 public struct AssetCounts: Codable, Hashable, Sendable {
     /// Values that named a file and were accepted.
     public var referenced: Int
     /// Contents that the store did not have.
     public var stored: Int
-    /// References to a content that was there already.
+    /// References to a content that the store had already, or that the import had stored before.
     public var deduplicated: Int { referenced - stored }
-    /// Bytes of the contents that were stored.
+    /// The bytes of the contents that were stored.
     public var bytes: Int
 
-    /// Makes counts; all are 0 where nothing else is said.
+    /// Makes counts. Each is 0 by default.
     public init(referenced: Int = 0, stored: Int = 0, bytes: Int = 0) {
         self.referenced = referenced
         self.stored = stored

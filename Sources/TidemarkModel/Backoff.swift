@@ -1,18 +1,19 @@
-/// When something that has failed is tried again: later each time, and not by all at once.
+/// The pause before a failed operation is tried again. It doubles with each failure, and a random part keeps many clients from
+/// retrying at the same moment.
 package struct Backoff: Hashable, Sendable {
     /// Microseconds.
     private let first, longest: Int64
     package private(set) var failures = 0
     /// Microseconds since 1970 UTC.
     package private(set) var notBefore: Int64 = .min
-    /// When it has failed last; microseconds since 1970 UTC.
+    /// The time of the last failure; microseconds since 1970 UTC.
     private var failedAt: Int64 = .min
-    /// Whether the other side has said how long to wait.
+    /// Whether the other side has asked for the current wait.
     private var isTold = false
 
     /// - Parameters:
-    ///   - first: How long is waited after the first failure, at the most. It doubles with each further one.
-    ///   - longest: How long is waited at the most.
+    ///   - first: The longest wait after the first failure. It doubles with each further failure.
+    ///   - longest: The limit of this doubling.
     package init(first: Duration, longest: Duration) {
         self.first = max(1, Int64(first / .microseconds(1)))
         self.longest = Int64(longest / .microseconds(1))
@@ -21,18 +22,19 @@ package struct Backoff: Hashable, Sendable {
     /// Counts a failure.
     ///
     /// - Parameters:
-    ///   - asked: How long the other side asks to wait.
-    ///   - random: From 0 up to 1.
-    /// - Returns: How long to wait: without a word of the other side between half of a step and all of it.
+    ///   - asked: The wait that the other side asks for; `nil` if it asks for none.
+    ///   - random: A number from 0 up to 1.
+    /// - Returns: The wait before the next try. If the other side asks for none, it is between half of a step and the whole step.
     package mutating func fail(asked: Duration? = nil, random: Double = .random(in: 0..<1)) -> Duration {
         .microseconds(wait(asked, random))
     }
 
-    /// Counts a failure, and has ``allows(_:)`` say when to try again.
+    /// Counts a failure; from then on ``allows(_:)`` says when the next try is due.
     ///
     /// - Parameters:
-    ///   - asked: How long the other side asks to wait.
-    ///   - random: From 0 up to 1.
+    ///   - now: The time of the failure; microseconds since 1970 UTC.
+    ///   - asked: The wait that the other side asks for; `nil` if it asks for none.
+    ///   - random: A number from 0 up to 1.
     package mutating func fail(at now: Int64, asked: Duration?, random: Double) {
         failedAt = now
         notBefore = now + wait(asked, random)
@@ -43,20 +45,20 @@ package struct Backoff: Hashable, Sendable {
         failures += 1
         // Between half of the step and all of it.
         let own = step / 2 + Int64(Double(step / 2) * random)
-        // No other side makes a client wait for more than a day.
+        // A client waits for a day at the most, whatever a server asks for.
         let asked = asked.map { Int64(min(max($0, .zero), .seconds(86_400)) / .microseconds(1)) }
         isTold = asked.map { $0 >= first } ?? false
-        // One that asks for next to nothing does not make all ask without a pause.
+        // A server that asks for less than the first step gets the usual pause: otherwise its clients would retry without one.
         return asked.map { $0 < first ? max($0, own) : $0 } ?? own
     }
 
-    /// Tries again within the time that is waited after a first failure. What the other side has asked for is waited all the same.
+    /// Shortens the wait to that of a first failure. A wait that the other side has asked for stays as it is.
     package mutating func hasten(at now: Int64) {
         if !isTold { notBefore = min(notBefore, now + first) }
     }
 
     package mutating func succeed() { (failures, notBefore, isTold, failedAt) = (0, .min, false, .min) }
 
-    /// Whether it may be tried again. A clock that was set back since the failure does not make the wait longer.
+    /// Whether the next try is due. A clock that was set back since the failure does not make the wait longer.
     package func allows(_ now: Int64) -> Bool { notBefore <= now || now < failedAt }
 }

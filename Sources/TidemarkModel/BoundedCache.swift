@@ -1,4 +1,4 @@
-/// Values by their keys, so many at the most: the one that was used longest ago makes room for a new one.
+/// A cache of at most `capacity` values. A new value replaces the least recently used one.
 ///
 /// - Complexity: Each operation is O(1), beside the hash of the key.
 package struct BoundedCache<Key: Hashable, Value> {
@@ -6,7 +6,7 @@ package struct BoundedCache<Key: Hashable, Value> {
     struct Entry {
         @usableFromInline let key: Key
         @usableFromInline var value: Value
-        /// The places of the entries that were used next after it and last before it; -1 for none.
+        /// The places of the entries that were used next after this one and last before it; -1 for none.
         @usableFromInline var newer: Int
         @usableFromInline var older: Int
 
@@ -23,7 +23,7 @@ package struct BoundedCache<Key: Hashable, Value> {
     @usableFromInline var newest = -1
     @usableFromInline var oldest = -1
 
-    /// - Parameter capacity: One at the least.
+    /// - Parameter capacity: The most values that the cache holds; at least 1.
     @inlinable
     package init(capacity: Int) {
         precondition(capacity > 0)
@@ -32,7 +32,7 @@ package struct BoundedCache<Key: Hashable, Value> {
 
     @inlinable package var count: Int { entries.count }
 
-    /// The value of a key; reading and setting it are uses. Set to `nil`, it is removed.
+    /// The value of a key. Reading and setting count as uses. Setting `nil` removes the value.
     @inlinable
     package subscript(key: Key) -> Value? {
         mutating get {
@@ -51,9 +51,9 @@ package struct BoundedCache<Key: Hashable, Value> {
         }
     }
 
-    /// Changes the value of a key where it is; it is no use.
+    /// Changes the value of a key in place. This does not count as a use.
     ///
-    /// - Returns: What `change` returns; `nil` without calling it when there is no value.
+    /// - Returns: The result of `change`; `nil`, without a call, when the key has no value.
     @inlinable
     package mutating func update<Result>(_ key: Key, _ change: (inout Value) throws -> Result) rethrows -> Result? {
         guard let place = places[key] else { return nil }

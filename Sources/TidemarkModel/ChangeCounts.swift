@@ -1,17 +1,17 @@
-/// What a write did, in records.
+/// The counts of a write: how many records it inserted, updated, left unchanged and deleted.
 public struct ChangeCounts: Codable, Hashable, Sendable {
     /// Records that the store did not have.
     public var inserted: Int
-    /// Records of which at least one field has another value now.
+    /// Records of which at least one field got another value.
     public var updated: Int
-    /// Records that were as they were to be: nothing was written.
+    /// Records that had the wanted values already: nothing was written.
     public var unchanged: Int
-    /// Records that are gone.
+    /// Records that were deleted.
     public var deleted: Int
-    /// Of the unchanged ones, those that were damaged in the store and are again what they were.
+    /// The unchanged records that were damaged in the store and were repaired.
     public var repaired: Int
 
-    /// Makes counts; all are 0 where nothing else is said.
+    /// Makes counts. Each is 0 by default.
     public init(inserted: Int = 0, updated: Int = 0, unchanged: Int = 0, deleted: Int = 0, repaired: Int = 0) {
         self.inserted = inserted
         self.updated = updated
@@ -31,7 +31,7 @@ public struct ChangeCounts: Codable, Hashable, Sendable {
         repaired = try object.decodeIfPresent(Int.self, forKey: .repaired) ?? 0
     }
 
-    /// Encodes what was repaired only where something was.
+    /// Encodes the counts; ``repaired`` only if it is not 0.
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: CodingKeys.self)
         try object.encode(inserted, forKey: .inserted)

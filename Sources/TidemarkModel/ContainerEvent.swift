@@ -1,15 +1,14 @@
 public import Foundation
 
-/// Something that the synchronisation of a store does. As `NSPersistentCloudKitContainer.Event`.
+/// A part of a store's synchronisation, from its start to its end. As `NSPersistentCloudKitContainer.Event`.
 public struct ContainerEvent: Hashable, Sendable, Identifiable {
-    /// The part of a synchronisation that an event is about. As `NSPersistentCloudKitContainer.EventType`, whose raw values it
-    /// has.
+    /// The kind of an event. As `NSPersistentCloudKitContainer.EventType`, with the same raw values.
     public enum Kind: Int, Codable, Sendable, CaseIterable {
-        /// The account is looked at, and the zone made.
+        /// The engine examines the account, and prepares zones and subscriptions.
         case setup = 0
-        /// Changes of others come in.
+        /// The engine fetches changes from the cloud.
         case `import` = 1
-        /// Changes made here go out.
+        /// The engine sends changes to the cloud.
         case export = 2
 
         /// The kind in lower case, as the command-line tool and its JSON name it.
@@ -22,21 +21,21 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         }
     }
 
-    /// Why it failed. Equal by code and reason.
+    /// The reason why an event failed. Failures are equal if their codes and reasons are.
     public struct Failure: Hashable, Sendable, Error {
-        /// As in Core Data where it has one; see ``SyncErrorCode``.
+        /// The number of the error, one of ``SyncErrorCode``: Core Data's where Core Data has one.
         public let code: Int
         /// What happened, as a sentence for a person, without a capital at its start and without a full stop.
         public let reason: String
-        /// Whether it may pass by itself, as that of a server that can't be reached: it is tried again. Else somebody has to do something.
-        /// It is not stored.
+        /// Whether the failure may pass by itself, as when a server can't be reached. The engine tries again. After any other
+        /// failure a person has to do something. It is not stored.
         public let isPassing: Bool
-        /// How long the cloud wants one to wait before another try, where it says so. It is not stored.
+        /// The wait that the cloud asks for before another try; `nil` if it asks for none. It is not stored.
         public let retryAfter: Duration?
-        /// What helps, where that is known. It is not stored.
+        /// The remedy, if one is known. It is not stored.
         public let remedy: ErrorRemedy?
-        /// What kind of obstacle it is: tells an unreachable cloud from an account that has signed out, which have the same ``code``. `nil`
-        /// for any other failure. It is not stored.
+        /// The kind of obstacle. It distinguishes failures that have the same ``code``, such as an unreachable cloud and an
+        /// account that has signed out. `nil` for failures of no such kind. It is not stored.
         public let cause: FailureCause?
 
         /// Makes a failure.
@@ -44,10 +43,10 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
         /// - Parameters:
         ///   - code: A number of ``SyncErrorCode``.
         ///   - reason: A sentence for a person.
-        ///   - isPassing: Whether it is tried again without anybody's help.
+        ///   - isPassing: Whether the failure may pass by itself, so that the engine tries again.
         ///   - retryAfter: The wait that the cloud asks for.
-        ///   - remedy: What helps.
-        ///   - cause: What kind of obstacle it is.
+        ///   - remedy: The remedy.
+        ///   - cause: The kind of obstacle.
         public init(
             code: Int, reason: String, isPassing: Bool = false, retryAfter: Duration? = nil, remedy: ErrorRemedy? = nil,
             cause: FailureCause? = nil
@@ -72,42 +71,42 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
 
     /// The event's identity: the same from its start to its end.
     public let id: UUID
-    /// The history of the store that it is about.
+    /// The identifier of the history of the store that the event is about.
     public let store: UUID
-    /// What the synchronisation does.
+    /// The kind of the event.
     public let kind: Kind
-    /// Microseconds since 1970 UTC.
+    /// The time at which the event began; microseconds since 1970 UTC.
     public let start: Int64
-    /// `nil` while it goes on.
+    /// The time at which the event ended; microseconds since 1970 UTC. `nil` while it goes on.
     public var end: Int64?
-    /// The time at which it has begun.
+    /// The time at which the event began.
     public var startDate: Date { Timestamp.date(microseconds: start) }
-    /// The time at which it has ended; `nil` while it goes on.
+    /// The time at which the event ended; `nil` while it goes on.
     public var endDate: Date? { end.map { Timestamp.date(microseconds: $0) } }
-    /// Why it has failed; `nil` while it goes on, and where it has succeeded.
+    /// The reason of a failure; `nil` while the event goes on, and if it succeeded.
     public var failure: Failure?
-    /// What has been done.
+    /// The number of records that were transferred so far.
     public var records = 0
-    /// Of assets, in bytes.
+    /// The bytes of assets that were transferred so far.
     public var bytes: Int64 = 0
-    /// Conflicts that were resolved, or left to a person.
+    /// The number of conflicts that were resolved, or left to a person.
     public var conflicts = 0
-    /// What there was to be done, as far as that is known. With an export that has ended: what was sent, and what the cloud has refused;
-    /// `nil` where it was stopped before it knew.
+    /// The number of records to transfer, as far as it is known. For an export that has ended: the records that were sent, and
+    /// those that the cloud refused; `nil` if the export was stopped before it knew the number.
     public var totalRecords: Int?
-    /// The bytes of assets that there are to be transferred, as far as that is known.
+    /// The bytes of assets to transfer, as far as the number is known.
     public var totalBytes: Int64?
-    /// With a setup that has ended: the account that has come, gone or changed since the setup before. Events of the private store have it.
-    /// It is not stored.
+    /// The change of the account since the setup before; `nil` if there was none. Only setups of the private store that have
+    /// ended have it. It is not stored.
     public var accountChange: AccountChange?
 
-    /// Whether it has ended without a failure. As `NSPersistentCloudKitContainer.Event.succeeded`.
+    /// Whether the event has ended without a failure. As `NSPersistentCloudKitContainer.Event.succeeded`.
     public var succeeded: Bool { end != nil && failure == nil }
 
     /// Makes an event that has begun.
     ///
     /// - Parameters:
-    ///   - store: The history of the store that it is about.
+    ///   - store: The identifier of the history of the store that the event is about.
     ///   - start: Microseconds since 1970 UTC.
     public init(id: UUID = UUID(), store: UUID, kind: Kind, start: Int64) {
         self.id = id
@@ -117,24 +116,24 @@ public struct ContainerEvent: Hashable, Sendable, Identifiable {
     }
 }
 
-/// Numbers of errors that end a synchronisation; those of Core Data.
+/// The numbers of errors that end a synchronisation. All but ``other`` are Core Data's.
 public enum SyncErrorCode {
     /// The cloud has a model that this version can't use.
     public static let unsupportedModel = 134_060
     /// The changes since the last synchronisation were purged from the history: everything is fetched again.
     /// `NSPersistentHistoryTokenExpiredError`.
     public static let historyTokenExpired = 134_301
-    /// There is no account, or it can't be used for the moment: branch on the reason.
+    /// There is no account, or it can't be used for the moment: ``ContainerEvent/Failure/cause`` says which.
     public static let noAccount = 134_400
     /// The account is switched off for the app.
     public static let accountSwitchedOff = 134_405
-    /// Setting up has failed, so that nothing is sent and nothing fetched.
+    /// The setup failed, so nothing is sent and nothing fetched.
     public static let notInitialized = 134_406
     /// Another process synchronises this store.
     public static let anotherSyncer = 134_410
     /// The same request is under way already.
     public static let duplicateRequest = 134_417
-    /// Anything else; the reason says what. None of Core Data's.
+    /// Any other error; the reason says which. Core Data has no such number.
     public static let other = 134_499
 }
 

@@ -1,10 +1,10 @@
-/// The scope of a cloud's database, as `CKDatabase.Scope`, whose raw values it has. A container's stores have a ``StoreScope``.
+/// The scope of a cloud's database. As `CKDatabase.Scope`, with the same raw values. A container's stores have a ``StoreScope``.
 public enum DatabaseScope: Int, Codable, CaseIterable, Sendable {
-    /// Everybody's.
+    /// The database that all accounts share.
     case `public` = 1
-    /// One's own.
+    /// The account's own records.
     case `private` = 2
-    /// What others share with one.
+    /// The records that other accounts share with this account.
     case shared = 3
 
     /// The scope in lower case, as paths of CloudKit Web Services have it.

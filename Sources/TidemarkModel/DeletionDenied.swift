@@ -10,7 +10,7 @@ public struct DeletionDenied: Error, Hashable, Sendable {
         case notPermitted(ShareDecision)
     }
 
-    /// A record that stands against the deletion.
+    /// A record that prevents the deletion.
     public struct Refusal: Hashable, Sendable {
         /// The record that may not be deleted, or not be changed.
         public let record: RecordName

@@ -1,4 +1,4 @@
-/// The kind of obstacle that has ended a synchronisation. Several of them have one code in Core Data, 134400.
+/// The kind of obstacle that ended a synchronisation. Core Data has one error code, 134400, for several of these kinds.
 public enum FailureCause: String, Hashable, Codable, CaseIterable, Sendable {
     /// The cloud can't be reached: the device is offline, or the server is away.
     case offline
@@ -12,7 +12,7 @@ public enum FailureCause: String, Hashable, Codable, CaseIterable, Sendable {
     case accountUnavailable
     /// The account may not be used here.
     case accountRestricted
-    /// A person has to decide what becomes of the records that no account has yet.
+    /// A person has to decide what to do with the records that belong to no account yet.
     case undecided
     /// Another process synchronises the container.
     case anotherSyncer
@@ -20,7 +20,7 @@ public enum FailureCause: String, Hashable, Codable, CaseIterable, Sendable {
     case duplicateRequest
     /// The account has no room left.
     case quotaExceeded
-    /// The account may not do it.
+    /// The account lacks the permission.
     case notPermitted
 }
 

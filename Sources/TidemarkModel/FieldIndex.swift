@@ -2,7 +2,7 @@
 ///
 /// An index belongs to one store: it is not synchronised, and a cloud's schema does not have it.
 public struct FieldIndex: Hashable, Sendable {
-    /// What an index finds. The raw values are stored.
+    /// The kind of an index. The raw values are stored.
     public enum Kind: String, Hashable, Sendable, Codable {
         /// Values and ranges of values, in the order of the fields.
         case values
@@ -10,7 +10,7 @@ public struct FieldIndex: Hashable, Sendable {
         case fullText
     }
 
-    /// What it finds.
+    /// The kind of the index.
     public let kind: Kind
     /// The names of the fields, the most significant one first.
     public let fields: [String]

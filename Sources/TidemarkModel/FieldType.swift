@@ -4,7 +4,7 @@
 /// let tags = FieldType("list<string>")   // .list(of: .string)
 /// ```
 public struct FieldType: Hashable, Sendable {
-    /// A type that is no list. The raw values are stored.
+    /// A type other than a list. The raw values are stored.
     public enum Scalar: UInt8, CaseIterable, Sendable {
         /// Text in UTF-8, without NUL characters.
         case string = 1
@@ -16,7 +16,7 @@ public struct FieldType: Hashable, Sendable {
         case timestamp = 4
         /// Bytes without a meaning of their own.
         case bytes = 5
-        /// Degrees of latitude and longitude, and more where known.
+        /// A place on Earth: latitude and longitude in degrees, and optional values such as the altitude.
         case location = 6
         /// The name of another record in the same zone.
         case reference = 7
@@ -40,7 +40,7 @@ public struct FieldType: Hashable, Sendable {
 
     /// The type of a value, or of each element of a list.
     public let scalar: Scalar
-    /// Whether it is a list of ``scalar``.
+    /// Whether the type is a list of ``scalar``.
     public let isList: Bool
 
     /// Makes a type.
@@ -69,7 +69,7 @@ public struct FieldType: Hashable, Sendable {
     /// A file, content-addressed.
     public static let asset = FieldType(.asset)
 
-    /// Reads a type's name: `string`, `int64`, …, `list<string>`. `nil` when it is none.
+    /// Makes the type of a name: `string`, `int64`, …, `list<string>`. `nil` when no type has that name.
     public init?(_ name: String) {
         let isList = name.hasPrefix("list<") && name.hasSuffix(">")
         let scalarName = isList ? String(name.dropFirst(5).dropLast()) : name

@@ -23,7 +23,7 @@ public enum FieldValue: Hashable, Sendable {
 }
 
 extension FieldValue {
-    /// The type of field that holds it.
+    /// The type of a field that holds the value.
     public var type: FieldType {
         switch self {
         case .string: .string

@@ -15,7 +15,12 @@ public struct Location: Codable, Hashable, Sendable {
     /// Metres a second.
     public var speed: Double?
 
-    /// Makes a place of degrees, and metres above sea level. Nothing checks that they are on Earth; saving does.
+    /// Makes a place. The values are checked when a record is saved, and not here.
+    ///
+    /// - Parameters:
+    ///   - latitude: Degrees, -90 to 90.
+    ///   - longitude: Degrees, -180 to 180.
+    ///   - altitude: Metres above sea level.
     public init(latitude: Double, longitude: Double, altitude: Double? = nil) {
         self.latitude = latitude
         self.longitude = longitude

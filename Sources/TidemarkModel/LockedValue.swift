@@ -2,9 +2,10 @@ package import Synchronization
 
 /// A value that threads access one at a time, like `Mutex`, whose lock is taken and released out of line.
 ///
-/// `Mutex` of Linux finds the number of its thread in a variable of the thread. In a release build of Swift 6.3, an asynchronous function
-/// into which ``withLock(_:)`` is inlined may take that variable's address before an `await` and use it after that, on another thread:
-/// the process traps ("Call to unlock Mutex on a thread which hasn't acquired the lock"). A function that is not inlined finds it again.
+/// On Linux, `Mutex` reads the thread's number from a thread-local variable. In a release build of Swift 6.3, an asynchronous
+/// function into which ``withLock(_:)`` is inlined may take that variable's address before an `await` and use it afterwards on
+/// another thread. The process then traps ("Call to unlock Mutex on a thread which hasn't acquired the lock"). A function that is
+/// not inlined takes the address again at each call.
 package struct LockedValue<Value: ~Copyable>: ~Copyable {
     @usableFromInline let mutex: Mutex<Value>
 

@@ -2,7 +2,7 @@
 ///
 /// SQL compares names without their case: a condition over `name` would look at the field `Name`. A store has at most one of two such names.
 public struct NameCollision: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What the two names are names of.
+    /// The kind of the two names.
     public enum Kind: Hashable, Sendable {
         /// Names of record types.
         case recordType
@@ -10,14 +10,14 @@ public struct NameCollision: Error, Hashable, Sendable, CustomStringConvertible 
         case field(ofType: String)
     }
 
-    /// What they are names of.
+    /// The kind of the two names.
     public let kind: Kind
     /// The name that is refused.
     public let name: String
-    /// The name that is there, or came first.
+    /// The name that exists already, or came first.
     public let other: String
 
-    /// Makes the error for a name and the other that is there.
+    /// Makes the error for a name and the other name that exists already.
     public init(_ kind: Kind, _ name: String, _ other: String) {
         self.kind = kind
         self.name = name
@@ -33,7 +33,7 @@ public struct NameCollision: Error, Hashable, Sendable, CustomStringConvertible 
         return "\(subject) by the case of letters only, and SQL can't tell them apart; use one spelling, or another name"
     }
 
-    /// Whether two names are different, and the same for SQL.
+    /// Whether two names differ, but are the same name to SQL.
     package static func collide(_ one: String, _ other: String) -> Bool {
         one != other && one.utf8.count == other.utf8.count && one.lowercased() == other.lowercased()
     }

@@ -6,7 +6,7 @@ extension RecordTypeSchema {
         nameField == nil ? name : RecordName(type: self.name, name: name).shortName
     }
 
-    /// The record name that a short one stands for: with the type and a colon before it.
+    /// The record name that a short name stands for: with the type and a colon before it.
     public func qualifiedName(of name: String) -> String { "\(self.name):\(name)" }
 }
 

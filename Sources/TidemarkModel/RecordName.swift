@@ -1,11 +1,11 @@
-/// A record among all of a store: its type and its name.
+/// The type and the name of a record, which identify it in its store.
 public struct RecordName: Hashable, Codable, Sendable {
     /// The record type's name.
     public let type: String
     /// The record's name within its type: 1 to 255 bytes.
     public let name: String
 
-    /// Makes a name of a record type's name and the record's own.
+    /// Makes the name of a record.
     public init(type: String, name: String) {
         self.type = type
         self.name = name

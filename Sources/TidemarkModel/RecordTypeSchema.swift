@@ -1,4 +1,4 @@
-/// What a record type has: its name and its fields in order.
+/// The schema of a record type: its name, its fields in order, its unique keys, indexes and relationships.
 public struct RecordTypeSchema: Hashable, Sendable {
     /// A field of a record type.
     public struct Field: Hashable, Sendable {
@@ -6,8 +6,8 @@ public struct RecordTypeSchema: Hashable, Sendable {
         public let name: String
         /// The type of its values.
         public let type: FieldType
-        /// Whether an int64 is a Boolean to people: `true` and `false` in manifests and in the tool's output. To SQL and to the cloud it is
-        /// 1 and 0; another device shows these where no schema of its own says that they are Booleans.
+        /// Whether an int64 is a Boolean, shown as `true` and `false` in manifests and in the tool's output. SQL and the cloud
+        /// have 1 and 0. Another device shows 1 and 0, too, unless its own schema declares the Boolean.
         public let isBoolean: Bool
 
         /// Makes a field. Only an int64 can be a Boolean.
@@ -17,7 +17,7 @@ public struct RecordTypeSchema: Hashable, Sendable {
             self.isBoolean = isBoolean && type == .int64
         }
 
-        /// Makes a field of the type that a text names: one that ``FieldType`` reads, or `boolean`. `nil` where the text names none.
+        /// Makes a field of the named type: a name that ``FieldType`` reads, or `boolean`. `nil` for any other name.
         public init?(name: String, typeName: String) {
             let isBoolean = typeName == Self.boolean
             guard let type = isBoolean ? .int64 : FieldType(typeName) else { return nil }
@@ -33,24 +33,24 @@ public struct RecordTypeSchema: Hashable, Sendable {
         private static let boolean = "boolean"
     }
 
-    /// The most fields that a type is given: a cloud has 256 for each type, and one of them says when the others were edited.
+    /// The most fields of a type. A cloud allows 256 fields for each type, and one of them holds the edit times of the others.
     public static let fieldLimit = 255
 
     /// The record type's name: an identifier of letters, digits and underscores.
     public let name: String
-    /// The field of the source that holds the record name, and under which exports show it; `nil` when there is none.
+    /// The column of a source that holds the record's name; exports write the name under it. `nil` when there is none.
     public var nameField: String?
-    /// The fields, in the order in which they came.
+    /// The fields, in the order in which they were added.
     public var fields: [Field]
-    /// Sets of fields of which no two records may agree: those that do become one.
+    /// The unique keys: sets of fields. Records that agree in all fields of a set are merged into one.
     public var uniqueKeys: [[String]]
-    /// The indexes that a program or a schema file declares, which replace those that it declared before; `nil` where it says nothing
-    /// of indexes.
+    /// The indexes that a program or a schema file declares. They replace those that it declared before; an empty list removes
+    /// them. `nil` leaves them as they are.
     public var indexes: [FieldIndex]?
-    /// Of reference fields, the type of the records that they refer to; only what a schema file says, no store keeps it.
+    /// The target types of reference fields, by the fields' names, as a schema file declares them. No store keeps them.
     public var references: [String: String] = [:]
-    /// The relationships of reference fields, by the fields' names. A field that is there with `nil` has no relationship; of a field that is
-    /// not there, the schema says nothing.
+    /// The relationships of reference fields, by the fields' names. The value `nil` declares that a field has no relationship.
+    /// For a field without an entry the schema declares nothing.
     public var relationships: [String: RelationshipSchema?] = [:]
 
     /// Makes a record type.
@@ -61,6 +61,6 @@ public struct RecordTypeSchema: Hashable, Sendable {
         self.uniqueKeys = uniqueKeys
     }
 
-    /// The field of a name; `nil` when the type has none. Names are compared with their case.
+    /// The field of a name; `nil` when the type has no such field. The comparison is case-sensitive.
     public func field(named name: String) -> Field? { fields.first { $0.name == name } }
 }

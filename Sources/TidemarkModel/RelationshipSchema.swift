@@ -1,4 +1,4 @@
-/// What becomes of a record when a record that it refers to is deleted, as Core Data's delete rules. The raw values are stored.
+/// The effect on a record of deleting a record that it refers to. As Core Data's delete rules. The raw values are stored.
 ///
 /// Core Data declares the rule at the record that is deleted; here the record that has the reference declares it, as `ON DELETE` of SQL does.
 public enum DeleteRule: String, Hashable, Codable, CaseIterable, Sendable {
@@ -10,18 +10,18 @@ public enum DeleteRule: String, Hashable, Codable, CaseIterable, Sendable {
     case deny
 }
 
-/// A relationship of a record type: a reference field with a target, and what it means.
+/// A relationship of a record type: a reference field with a target type, a delete rule, and whether the target owns the record.
 public struct RelationshipSchema: Hashable, Sendable {
     /// The name of the reference field.
     public let field: String
     /// The name of the record type that the field refers to.
     public let target: String
-    /// Whether the target owns the record: the record is shared with its owner, and lies in the same zone.
+    /// Whether the target owns the record. A record is shared together with its owner, and is in the same zone.
     public let isOwning: Bool
-    /// What becomes of the record when the target is deleted.
+    /// The effect on the record of deleting the target.
     public let deleteRule: DeleteRule
 
-    /// What it means, in words: `owned, cascade`.
+    /// The ownership and the delete rule in words: `owned, cascade`.
     package var meaning: String { (isOwning ? "owned, " : "weak, ") + deleteRule.rawValue }
 
     /// Makes a relationship.

@@ -24,7 +24,7 @@ public enum StoreScope: Int, Codable, CaseIterable, Hashable, Sendable {
         }
     }
 
-    /// The scope of a name; `nil` for a name that is none.
+    /// Makes the scope of a name; `nil` for any other name.
     public init?(name: String) {
         guard let scope = Self.allCases.first(where: { $0.name == name }) else { return nil }
         self = scope

@@ -1,7 +1,7 @@
-/// A name that a misspelt one may stand for.
+/// Finds the name that a misspelt name may stand for.
 package enum Suggestion {
-    /// The name among some that is nearest to a text; `nil` where none is near: two letters more, fewer, others or exchanged in a name of five
-    /// letters or more, one in a shorter one.
+    /// Returns the name that is nearest to a text; `nil` if no name is near. A name is near if at most two letters have to be
+    /// added, removed, replaced or exchanged; for a text of less than five letters, at most one.
     package static func nearest(to text: String, among names: some Sequence<String>, limit: Int = 2) -> String? {
         let limit = text.count < 5 ? 1 : limit
         let ranked = names.filter { $0 != text }
@@ -14,7 +14,7 @@ package enum Suggestion {
         nearest(to: text, among: names).map { "; did you mean '\($0)'?" } ?? ""
     }
 
-    /// The number of letters that are to be added, removed, replaced or exchanged with their neighbours.
+    /// The number of letters to add, remove, replace or exchange with their neighbours.
     private static func distance(_ one: [Character], _ other: [Character]) -> Int {
         guard one.count < 64, other.count < 64 else { return .max }
         var rows = [Array(0...other.count)]

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Moments as they are stored: microseconds since 1970 UTC.
+/// Functions for moments, which are stored as microseconds since 1970 UTC.
 public enum Timestamp {
-    /// From the year 0 to the end of the year 9999, as RFC 3339 has them.
+    /// The moments that RFC 3339 can name: from the year 0 to the end of the year 9999.
     public static let range: ClosedRange<Int64> = -62_167_219_200_000_000...253_402_300_799_999_999
 
     /// The system's clock: microseconds since 1970 UTC.
@@ -12,7 +12,7 @@ public enum Timestamp {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// A clock that shows no moment outside of ``range``, so that times can be added to what it shows.
+    /// Returns a clock whose moments are all in ``range``, so that adding a time to one of them can't overflow.
     package static func bounded(_ clock: @escaping @Sendable () -> Int64) -> @Sendable () -> Int64 {
         { min(max(clock(), Self.range.lowerBound), Self.range.upperBound) }
     }
@@ -27,11 +27,13 @@ public enum Timestamp {
 
     /// The RFC 3339 text of a moment, in UTC.
     ///
-    /// - Parameter decimals: 0, 3 or 6, which cuts what is left; `nil` for as many as it needs.
+    /// - Parameters:
+    ///   - microseconds: Microseconds since 1970 UTC.
+    ///   - decimals: The number of decimals: 0, 3 or 6. Further decimals are cut off. `nil` for as many as the moment needs.
     package static func text(microseconds: Int64, decimals: Int?) -> String {
         let second = 1_000_000 as Int64
         let fraction = microseconds.euclideanRemainder(second)
-        // Not the difference of the two, which has no room below the earliest moment.
+        // Subtracting the fraction from `microseconds` instead could overflow near `Int64.min`.
         let moment = Moment(second: microseconds / second - (microseconds % second < 0 ? 1 : 0))
         var text = "\(pad(moment.year, 4))-\(pad(moment.month, 2))-\(pad(moment.dayOfMonth, 2))T\(moment.timeOfDay)"
         switch decimals ?? (fraction == 0 ? 0 : fraction % 1000 == 0 ? 3 : 6) {
@@ -44,11 +46,11 @@ public enum Timestamp {
 
     /// A second of the proleptic Gregorian calendar, in UTC.
     struct Moment {
-        /// Since 1970-01-01.
+        /// Days since 1970-01-01.
         let day: Int64
         let year, month, dayOfMonth, secondOfDay: Int64
 
-        /// - Parameter second: Since 1970.
+        /// - Parameter second: Seconds since 1970 UTC.
         init(second: Int64) {
             secondOfDay = second.euclideanRemainder(86_400)
             day = (second - secondOfDay) / 86_400
@@ -63,7 +65,7 @@ public enum Timestamp {
             dayOfMonth = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
         }
 
-        /// As `08:49:37`.
+        /// The time of day, as `08:49:37`.
         var timeOfDay: String { "\(pad(secondOfDay / 3600, 2)):\(pad(secondOfDay / 60 % 60, 2)):\(pad(secondOfDay % 60, 2))" }
     }
 

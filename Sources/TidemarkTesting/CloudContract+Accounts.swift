@@ -57,7 +57,7 @@ extension CloudContract {
             try equal(try await lookup("b", in: database), nil)
             let asset = CloudAsset(digest: String(repeating: "a", count: 64), size: 50_000)
             try await refused(.quotaExceeded) { try await database.upload(Data(count: 10), of: asset, at: 0, in: zone) }
-            // What makes room is always done.
+            // A deletion, which frees space, is always allowed.
             _ = try await one(.delete(CloudRecordID("a", in: zone)), to: database)
             let left = try await database.account().used ?? .max
             try expect(left < 1_000, "\(left) bytes are used by a record that was deleted")

@@ -32,7 +32,7 @@ extension CloudContract {
             try equal(try await database.upload(content[100_000..<200_000], of: asset, at: 100_000, in: zone), 300_000)
             try equal(try await database.upload(content[200_000..<350_000], of: asset, at: 200_000, in: zone), 350_000)
             try equal(try await database.missingAssets([asset], in: zone), [asset: 350_000])
-            // Not with a hole.
+            // A piece after a gap is refused.
             try await refused(.invalidArguments) {
                 try await database.upload(content[400_000..<500_000], of: asset, at: 400_000, in: zone)
             }
@@ -73,7 +73,7 @@ extension CloudContract {
             try await refused(.zoneNotFound) {
                 try await stranger.download(asset, in: CloudZoneID("Journal", owner: owner), from: 0, count: 10)
             }
-            // What no record names can't be fetched by its owner either.
+            // An asset that no record names can't be downloaded, not even by its owner.
             _ = try await one(.delete(CloudRecordID("a", in: zone)), to: database)
             try await refused(.assetNotAvailable) { try await database.download(asset, in: zone, from: 0, count: 10) }
         },
@@ -88,7 +88,7 @@ extension CloudContract {
             try await save(record("b", ["caption": .string("no picture")]), .forceReplace, to: database)
             try equal(try await database.missingAssets([asset], in: zone), [asset: 0])
             try expect(try await database.account().used ?? 0 < 5000, "what nobody names counts")
-            // It comes again as if it had never been there; and goes with its zone.
+            // The asset can be uploaded again like a new one. It is deleted with its zone.
             _ = try await database.upload(content(5000, seed: 4), of: asset, at: 0, in: zone)
             try await save(record("c", ["image": .asset(asset)]), .create, to: database)
             try equal(try await downloaded(asset, from: database, piece: 5000), content(5000, seed: 4))

@@ -10,7 +10,7 @@ extension CloudContract {
             try await save(record("a", ["n": .int64(1)]), .forceUpdate, to: database)
             _ = try await one(.delete(CloudRecordID("b", in: zone)), to: database)
             let all = try await allChanges(in: database)
-            // Without a token there is nothing to delete.
+            // Without a token, the answer has no deletions.
             try equal(names(all.changes), ["c", "d", "a"])
             try await save(record("c", ["n": .int64(2)]), .forceUpdate, to: database)
             _ = try await one(.delete(CloudRecordID("d", in: zone)), to: database)
@@ -39,7 +39,7 @@ extension CloudContract {
             try await save(record("n3", ["n": .int64(1)]), .forceUpdate, to: database)
             try await save(record("n90", ["n": .int64(1)]), .forceUpdate, to: database)
             _ = try await one(.delete(CloudRecordID("n50", in: zone)), to: database)
-            // It has come, and whoever goes on from there is told that it is gone.
+            // A client that has fetched the record, and continues from there, gets its deletion.
             _ = try await one(.delete(CloudRecordID("n5", in: zone)), to: database)
             let rest = try await allChanges(in: database, since: first.token, limit: 10)
             var state: [String: CloudRecord] = [:]

@@ -11,7 +11,8 @@ extension CloudContract {
         return child
     }
 
-    /// A zone with the hierarchy `root` – `leaf`, `branch` – `twig`, which is shared with Ben, below `above`; and beside it `secret` – `under`.
+    /// Makes a zone with the hierarchy `root` – `leaf`, `branch` – `twig`, which is shared with Ben. `above` is the parent of
+    /// `root`. Outside of the hierarchy are `secret` – `under`.
     static func tree(
         _ subject: any Subject, _ permission: ShareParticipant.Permission = .readWrite
     ) async throws -> (owner: any SharingDatabase, ben: any SharingDatabase, zone: CloudZoneID, share: CloudShare) {
@@ -38,10 +39,10 @@ extension CloudContract {
             for name in ["root", "leaf", "branch", "twig", share.id.recordName] {
                 try expect(try await lookup(name, in: ben, zone: theirs) != nil, "\(name) is not seen")
             }
-            // What is not theirs is as what is not there.
+            // Records outside of the hierarchy look like missing ones.
             let answers = try await ben.lookup(["secret", "nothing", "above", "under"], in: theirs, desiredKeys: nil)
             try equal(Set(answers.map { "\($0)" }).count, 1)
-            // What the root hangs below is not told.
+            // The parent of the root is not visible.
             try equal(try await lookup("root", in: ben, zone: theirs)?.parent, nil)
             try equal(try await lookup("root", in: owner)?.parent, "above")
             try equal(try await lookup("twig", in: ben, zone: theirs)?.parent, "branch")
@@ -93,18 +94,19 @@ extension CloudContract {
             try await save(record("deep", ["n": .int64(4)]), .forceUpdate, to: owner)
             _ = try await one(.delete(CloudRecordID("deep", in: zone)), to: owner)
             try equal(try await news(), [])
-            // Within it nothing leaves.
+            // A move within the hierarchy removes nothing from it.
             try await move("branch", below: "secret")
             try equal(try await news(), ["branch"])
             _ = try await one(.delete(CloudRecordID("twig", in: zone)), to: owner)
             try equal(try await news(), ["-twig"])
-            // In and out again: who never saw it is told of nothing that could be seen.
+            // A record enters the hierarchy and leaves it again. A participant who has not fetched in between gets nothing of its
+            // contents.
             try await save(child("brief", of: "leaf"), .create, to: owner)
             try await move("brief", below: nil)
             try expect(try await news().isSubset(of: ["-brief"]), "more was told")
             _ = try await owner.changeShare(share.id, [.setTitle("Trees")])
             try equal(try await news(), ["share"])
-            // One below whom it would hang itself is no parent.
+            // A record below another one can't become its parent.
             try failed(try await one(RecordOperation(.forceUpdate, child("secret", of: "branch")), to: owner), .invalidArguments)
         },
         Check("who comes later is not told what left a hierarchy before") { subject in
@@ -134,15 +136,15 @@ extension CloudContract {
             guard case .saved(let saved) = try await put(name, "leaf") else { throw Violation(description: "not saved") }
             try equal(saved.parent, "leaf")
             try denied(.stranger, try await put(UUID().uuidString, nil))
-            // One that follows from a content can be guessed.
+            // A UUID of another version may follow from contents, and could be guessed.
             try failed(try await put("5F5B1A4C-3C11-8B2E-9D5A-0A1B2C3D4E5F", "leaf"), .invalidArguments)
-            // A parent that is not theirs is as one that is not there.
+            // A parent outside of the hierarchy looks like a missing one.
             for parent in ["secret", "nothing", "above"] {
                 try failed(try await put(UUID().uuidString, parent), .referenceViolation)
                 try failed(try await put("leaf", parent, .forceUpdate), .referenceViolation)
             }
             try failed(try await put(UUID().uuidString, share.id.recordName), .invalidArguments)
-            // A name that is taken where they don't see it is as one that is free.
+            // A name that is taken outside of the hierarchy looks like a free one.
             let taken = UUID().uuidString
             try await save(record(taken, ["n": .int64(9)]), .create, to: owner)
             for kind in RecordOperation.Kind.allCases {
@@ -159,7 +161,7 @@ extension CloudContract {
             }
             try equal(try await lookup("secret", in: owner)?.fields, ["n": .int64(1)])
             try equal(try await lookup(taken, in: owner)?.fields, ["n": .int64(9)])
-            // References tell nothing either.
+            // References reveal nothing, either.
             for action in [CloudReference.Action.validate, .deleteSelf] {
                 func refer(to target: String) async throws -> RecordOutcome {
                     try await one(
@@ -189,7 +191,7 @@ extension CloudContract {
             guard case .saved = try await put("leaf", "branch", .forceReplace) else {
                 throw Violation(description: "not moved within")
             }
-            // Not by what goes with something else either.
+            // A deletion by a reference reveals nothing, either.
             try await save(
                 child("root", of: "above", ["see": .reference(CloudReference("leaf", action: .deleteSelf))]), .forceReplace,
                 to: owner)
@@ -207,7 +209,7 @@ extension CloudContract {
             try equal(told(try await allChanges(in: ben, since: seen, zone: theirs).changes), ["-branch", "-twig"])
             try equal(try await lookup("twig", in: owner)?.parent, nil)
             try equal(try await lookup("twig", in: owner)?.fields, ["n": .int64(1)])
-            // Nobody gets them by making what they hung below.
+            // A new record of the parent's name does not give access to the records that had this parent.
             try failed(
                 try await one(RecordOperation(.create, child("branch", of: "leaf", in: theirs)), to: ben), .invalidArguments)
             try await save(child("branch", of: "leaf"), .create, to: owner)
@@ -234,7 +236,7 @@ extension CloudContract {
             }
             let all = try await allChanges(in: ben, limit: 2, zone: theirs)
             try equal(told(all.changes), ["root", "leaf", "branch", "twig", "secret", "under", "share"])
-            // Each has its own permission.
+            // Each share has its own permission.
             try denied(
                 .readOnly, try await one(RecordOperation(.forceUpdate, record("under", ["n": .int64(2)], in: theirs)), to: ben))
             try denied(
@@ -242,7 +244,7 @@ extension CloudContract {
             try await save(record("leaf", ["n": .int64(2)], in: theirs), .forceUpdate, to: ben)
             try denied(
                 .zonesAreTheOwners, try await one(RecordOperation(.forceUpdate, child("leaf", of: "under", in: theirs)), to: ben))
-            // What goes from one to the other is still there for who sees both.
+            // A record that moves from one hierarchy to the other stays visible for a participant of both.
             try await save(child("twig", of: "under"), .forceUpdate, to: owner)
             try equal(told(try await allChanges(in: ben, since: all.token, zone: theirs).changes), ["leaf", "twig"])
             try denied(

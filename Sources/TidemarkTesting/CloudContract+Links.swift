@@ -28,7 +28,7 @@ extension CloudContract {
             try await refused(.unknownItem) { try await cleo.resolveLink(own.token) }
             try await refused(.unknownItem) { try await ben.acceptLink(revoked.token) }
             try equal(try await owner.resolveLink(open.token).scope, .private)
-            // Who is only invited sees the owner and themselves.
+            // A person who is only invited sees the owner and themselves.
             _ = try await owner.changeShare(
                 share.id, [.invite(.emailAddress(dan), role: .privateUser, permission: .readOnly)])
             try equal(try await ben.resolveLink(open.token).share.participants.count, 2)
@@ -57,7 +57,8 @@ extension CloudContract {
                 share.id, [.invite(.emailAddress(dan), role: .privateUser, permission: .readOnly)])
             let own = try await owner.makeLink(to: share.id, for: try participant(dan, invited).id)
             try await refused(.unknownItem) { try await cleo.acceptLink(own.token) }
-            // What everybody may changes: who has not answered is dropped, and then who came by the link.
+            // When the public permission changes, people who have not answered are removed; when it becomes `none`, people who
+            // came by the link.
             let narrowed = try await owner.changeShare(share.id, [.setPublicPermission(.readOnly)])
             try equal(narrowed.participants.map(\.role), [.owner, .publicUser])
             try denied(.readOnly, try await one(write, to: ben))
@@ -65,7 +66,7 @@ extension CloudContract {
             try equal(closed.participants.filter { $0.acceptanceStatus == .accepted }.map(\.role), [.owner])
             try equal(try await ben.zones(), [])
             for database in [ben, cleo] { try await refused(.unknownItem) { try await database.acceptLink(link.token) } }
-            // Who is invited after that is in as such, with one entry.
+            // A person who is invited after that is a private user, with one entry.
             let back = try await join(subject, share, of: owner, CloudContract.ben)
             let benUser = try await user(back)
             try equal(

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// Who takes part in a share, and what they may do.
+/// Checks of participants and their permissions.
 extension CloudContract {
     static let participants: [Check] = [
         Check("what a participant may do follows the permission, from one request to the next") { subject in
@@ -48,12 +48,12 @@ extension CloudContract {
             try equal(try participant(CloudContract.ben, removed).acceptanceStatus, .removed)
             try await refused(.zoneNotFound) { try await ben.zoneChanges(theirs, since: token, limit: nil, desiredKeys: nil) }
             try await refused(.zoneNotFound) { try await ben.lookup(["a"], in: theirs, desiredKeys: nil) }
-            // Not even an answer that was given before.
+            // Not even the answer to a request from before is repeated.
             try await refused(.zoneNotFound) { try await ben.modify(request) }
             try await refused(.zoneNotFound) { try await ben.shares(in: theirs) }
             try equal(try await ben.databaseChanges(since: zones, limit: nil).deleted, [theirs])
             for old in [link, own] { try await refused(.unknownItem) { try await ben.acceptLink(old.token) } }
-            // What goes meanwhile is not told when they are back.
+            // Deletions in the meantime are not reported when the participant is back.
             _ = try await one(.delete(CloudRecordID("b", in: zone)), to: owner)
             try await join(subject, share, of: owner, CloudContract.ben, .readOnly)
             try await refused(.changeTokenExpired) {
@@ -69,7 +69,7 @@ extension CloudContract {
             try await ben.deleteShare(CloudRecordID(share.id.recordName, in: theirs))
             try equal(try await ben.zones(), [])
             try equal(try participant(CloudContract.ben, try await current(share, owner)).acceptanceStatus, .removed)
-            // The owner's is as it was.
+            // The owner's record is unchanged.
             try equal(try await lookup("a", in: owner)?.fields, ["n": .int64(1)])
             _ = try await owner.changeShare(
                 share.id, [.invite(.emailAddress(CloudContract.ben), role: .privateUser, permission: .readOnly)])
@@ -93,7 +93,7 @@ extension CloudContract {
                 try participant(CloudContract.ben, now), try participant(CloudContract.cleo, now), try participant(dan, now)
             )
             let invitation = ShareChange.invite(.emailAddress("e@example.org"), role: .privateUser, permission: .readOnly)
-            // A user manages nobody but themselves.
+            // A private user can only manage themselves.
             for change in [
                 invitation, .setPermission(participant: first.id, .none), .remove(participant: first.id),
                 .setPermission(participant: second.id, .readWrite), .setRole(participant: second.id, .administrator),
@@ -121,7 +121,7 @@ extension CloudContract {
             }
             _ = try await ben.changeShare(id, [.remove(participant: second.id)])
             try equal(try await cleo.zones(), [])
-            // What is refused is refused whole.
+            // If one change is refused, all of them are.
             let before = try await current(share, owner)
             try await denied(.administratorsAreTheOwners) {
                 try await ben.changeShare(id, [.setTitle("y"), .remove(participant: third.id)])
@@ -147,7 +147,7 @@ extension CloudContract {
                 guard let added = invited.participants.first(where: { $0.acceptanceStatus == .pending }) else {
                     throw Violation(description: "nobody was invited")
                 }
-                // Whether there is such an account is not told.
+                // The answer does not reveal whether such an account exists.
                 if added.identity.userRecordName != benUser { try equal(added.identity, UserIdentity(lookUp: lookUp.normalized)) }
                 let link = try await owner.makeLink(to: share.id, for: added.id)
                 try await refused(.unknownItem) { try await cleo.resolveLink(link.token) }
@@ -175,7 +175,7 @@ extension CloudContract {
             try await denied(.ownerStays) {
                 try await owner.changeShare(share.id, [.invite(.emailAddress(anna), role: .privateUser, permission: .readOnly)])
             }
-            // One who is in is changed, and not doubled.
+            // Inviting a participant again changes the entry, and adds none.
             try await join(subject, share, of: owner, dan)
             let changed = try await owner.changeShare(
                 share.id, [.invite(.emailAddress(dan), role: .administrator, permission: .readOnly)])
@@ -201,7 +201,7 @@ extension CloudContract {
             try equal(Set(found.map(\.title)), ["Ben"])
             try await his.setDiscoverable(false)
             try equal(try await mine.users(matching: lookUps), [])
-            // Everybody finds themselves.
+            // Every account finds itself.
             try equal(try await his.users(matching: lookUps).count, 3)
             try await refused(.notAuthenticated) { try await sharing(subject, .public, nil).users(matching: lookUps) }
         },
@@ -215,7 +215,7 @@ extension CloudContract {
             let full = try await owner.changeShare(share.id, (1..<most).map(invitation))
             try equal(full.participants.count, most)
             try await refused(.limitExceeded) { try await owner.changeShare(share.id, [invitation(most)]) }
-            // Who is out makes room; who is in can be changed.
+            // A removed participant makes room for another. Present participants can be changed.
             _ = try await owner.changeShare(share.id, [.setPermission(participant: full.participants[1].id, .readWrite)])
             _ = try await owner.changeShare(share.id, [.remove(participant: full.participants[1].id), invitation(most)])
             try await refused(.limitExceeded) { try await owner.changeShare(share.id, [invitation(1)]) }

@@ -3,7 +3,7 @@ import TidemarkCloud
 import TidemarkModel
 
 extension CloudContract {
-    /// Names that a query finds, page by page.
+    /// Returns the names of the records that a query finds, page by page.
     private static func found(
         _ query: CloudQuery, in database: any CloudDatabase, limit: Int? = nil
     ) async throws -> [String] {
@@ -21,7 +21,7 @@ extension CloudContract {
         CloudQuery(recordType: "Destination", filters: filters, sorts: sorts)
     }
 
-    /// Twelve records with a number, a text, a list and a place.
+    /// Saves twelve records with a number, a text, a list and a location.
     private static func places(_ subject: any Subject) async throws -> any CloudDatabase {
         let database = try await journal(subject)
         let operations = (0..<12).map { n in
@@ -58,7 +58,7 @@ extension CloudContract {
             try equal(
                 try await reason(query(.init(.field("caption"), .containsAllTokens, .string("x")))),
                 "Field 'caption' is not marked searchable")
-            // What was there before is found, too.
+            // Records from before the index are found, too.
             try await subject.index("n", of: "Destination")
             try equal(try await found(query(.init(.field("n"), .equals, .int64(3))), in: database), names([3, 7, 11]))
         },

@@ -119,7 +119,7 @@ extension CloudContract {
             try failed(outcomes[2], .batchRequestFailed)
             let after = try await allChanges(in: database)
             try equal(after.changes, before.changes)
-            // The same, not atomic: what can be done is.
+            // In a request that is not atomic, the other operations are done.
             var lenient = request
             lenient.isAtomic = false
             let some = try await database.modify(lenient)
@@ -145,13 +145,13 @@ extension CloudContract {
             let mark = try await allChanges(in: database)
             let second = try await database.modify(request)
             try equal(second, first)
-            // A client merges with the record that is there, whichever of the answers it gets.
+            // Both answers have the present record, with which a client merges.
             for outcomes in [first, second] {
                 guard case .failed(let conflict) = outcomes[1] else { throw Violation(description: "not in conflict") }
                 try equal(conflict.serverRecord, there)
             }
             try equal(try await allChanges(in: database, since: mark.token).changes.count, 0)
-            // Another has changed the record since: the tag is still that of then.
+            // The record was changed since, and the repeated answer still has the former tag.
             guard case .saved(let saved) = first[0] else { throw Violation(description: "not saved") }
             let newer = try await save(record("a", ["n": .int64(2)]), .forceUpdate, to: database)
             guard case .saved(let told) = try await database.modify(request)[0] else { throw Violation(description: "not told") }
@@ -212,7 +212,7 @@ extension CloudContract {
             try failed(try await one(RecordOperation(.create, child), to: database), .referenceViolation)
             child.parent = "d"
             try equal(try await save(child, .create, to: database).parent, "d")
-            // Nothing hangs below itself, whether it was there before or comes with what it hangs below.
+            // No record can be below itself, whether it exists already or is created together with its parent.
             func below(_ parent: String, _ name: String) -> RecordOperation {
                 var record = record(name)
                 record.parent = parent

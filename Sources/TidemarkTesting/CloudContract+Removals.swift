@@ -2,9 +2,9 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// That who is out stays out, and who comes in is who was meant.
+/// Checks that a removed participant stays out, and that only the invited person can accept an invitation.
 extension CloudContract {
-    /// Those who take part or may, but for the owner.
+    /// Returns the participants of a share without the owner.
     private static func others(_ share: CloudShare, _ owner: any SharingDatabase) async throws -> [ShareParticipant] {
         try await current(share, owner).participants.filter { $0.role != .owner && $0.acceptanceStatus != .removed }
     }
@@ -52,7 +52,7 @@ extension CloudContract {
             let metadata = try await second.acceptLink(personal.token)
             try equal(metadata.participant?.identity.name?.givenName, "Cleo")
             try equal(try await second.zones(), [theirs])
-            // Whose number it was is told that they are out all the same.
+            // The former owner of the phone number loses the zone all the same.
             try equal(try await first.zones(), [])
             try equal(try await first.databaseChanges(since: token, limit: nil).deleted, [theirs])
         },
@@ -71,7 +71,7 @@ extension CloudContract {
             try equal(try await ben.resolveLink(link.token).participant?.id, second.id)
             let metadata = try await ben.acceptLink(link.token)
             try equal([metadata.participant?.id, "\(metadata.participant!.permission)"], [second.id, "readWrite"])
-            // A person has one part in a share.
+            // A person has one entry in a share.
             try equal(try await others(share, owner).map(\.id), [second.id])
         },
         Check("who was removed comes back by an invitation and by no link; who has left comes back by an open one") { subject in
@@ -95,7 +95,7 @@ extension CloudContract {
                 }
                 try equal(try await ben.zones(), [])
             }
-            // By themselves, or with all that came by the link.
+            // A participant leaves, or is removed with all that came by the link.
             _ = try await ben.acceptLink(link.token)
             try await ben.deleteShare(id)
             _ = try await ben.acceptLink(link.token)
@@ -105,7 +105,7 @@ extension CloudContract {
             try await isOut()
             _ = try await owner.changeShare(share.id, [.setPublicPermission(.readOnly)])
             _ = try await ben.acceptLink(link.token)
-            // By somebody else.
+            // The owner removes the participant.
             _ = try await owner.changeShare(share.id, [.remove(participant: try await entry())])
             try await isOut()
             let invitation = ShareChange.invite(.emailAddress(CloudContract.ben), role: .privateUser, permission: .readWrite)
@@ -114,7 +114,7 @@ extension CloudContract {
             try await save(record("a", ["n": .int64(2)], in: theirs), .forceUpdate, to: ben)
             _ = try await administrator.changeShare(id, [.remove(participant: try await entry())])
             try await isOut()
-            // What drops the invitation does not forget the removal.
+            // A change that drops the invitation does not undo the removal.
             _ = try await owner.changeShare(share.id, [invitation])
             _ = try await owner.changeShare(share.id, [.setPublicPermission(.readWrite)])
             try await isOut()
@@ -123,7 +123,7 @@ extension CloudContract {
             try await ben.deleteShare(id)
             _ = try await ben.acceptLink(link.token)
             try equal(try await others(share, owner).map(\.role), [.administrator, .publicUser])
-            // An invitation from before the removal is over with it.
+            // The removal ends earlier invitations.
             try await subject.describe(CloudContract.ben, name: PersonName(givenName: "Ben"), phone: "+46701234567")
             let second = ShareChange.invite(number, role: .privateUser, permission: .readOnly)
             let (removed, _) = (try await entry(), try await owner.changeShare(share.id, [second]))

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkCloud
 import TidemarkModel
 
-/// That nobody learns what is not theirs to know.
+/// Checks that no account learns about data that it may not see.
 extension CloudContract {
     static let secrets: [Check] = [
         Check("what the root of a hierarchy hangs below is found out by no try") { subject in

@@ -24,7 +24,7 @@ extension CloudContract {
             let went = try await ben.databaseChanges(since: changed.token, limit: nil)
             try equal([went.changed, went.deleted], [[], [theirs]])
             try equal(try await ben.databaseChanges(since: nil, limit: nil).deleted, [])
-            // One database's token says nothing to another.
+            // A token of one database is not valid for another.
             try await refused(.changeTokenExpired) {
                 try await subject.database(.private, account: CloudContract.ben).databaseChanges(since: went.token, limit: nil)
             }
@@ -87,7 +87,7 @@ extension CloudContract {
             _ = try await owner.upload(begun[0..<999], of: assets[1], at: 0, in: zone)
             _ = try await owner.upload(seen, of: assets[2], at: 0, in: zone)
             try await save(record("y", ["image": .asset(assets[2])]), .create, to: owner)
-            // What the owner has beside the zone, and what is on its way up, is not there.
+            // Assets of the owner's other zones, and unfinished uploads, count as missing.
             try equal(
                 try await ben.missingAssets(Array(assets), in: theirs), [assets[0]: 0, assets[1]: 0, assets[3]: 0])
             for asset in [assets[0], assets[1]] {
@@ -97,10 +97,10 @@ extension CloudContract {
                 try await refused(.assetNotAvailable) { try await ben.download(asset, in: theirs, from: 0, count: 10) }
             }
             try await refused(.invalidArguments) { try await ben.upload(begun[999...], of: assets[1], at: 999, in: theirs) }
-            // What they may read they may refer to, and fetch.
+            // Participants may name and download the assets that they may read.
             try equal(try await cleo.download(assets[2], in: theirs, from: 0, count: 1000), seen)
             try await save(record("z", ["image": .asset(assets[2])], in: theirs), .create, to: ben)
-            // What they have sent, too; it is the owner's then.
+            // They may also name the assets that they have uploaded, which then belong to the owner.
             try await denied(.readOnly) { try await cleo.upload(sent, of: assets[3], at: 0, in: theirs) }
             try equal(try await ben.upload(sent[0..<500], of: assets[3], at: 0, in: theirs), 500)
             try equal(try await ben.missingAssets([assets[3]], in: theirs), [assets[3]: 500])
@@ -109,7 +109,7 @@ extension CloudContract {
             try await save(record("w", ["image": .asset(assets[3])], in: theirs), .create, to: ben)
             try equal(try await owner.download(assets[3], in: zone, from: 0, count: 1000), sent)
             try equal(try await cleo.download(assets[3], in: theirs, from: 0, count: 1000), sent)
-            // Who has the bytes may send them, though the owner has them already: it costs no more.
+            // A participant may upload bytes that the owner has already. They use no more of the quota.
             let used = try await owner.account().used
             try equal(try await ben.upload(secret, of: assets[0], at: 0, in: theirs), 1000)
             try equal(try await owner.account().used, used)
@@ -138,7 +138,7 @@ extension CloudContract {
             for number in 0..<20 { try await save(record("n\(number)", in: hidden), .create, to: owner) }
             try await save(record("a", ["n": .int64(7)]), .forceUpdate, to: owner)
             try expect(try await listening.value, "nothing was heard")
-            // Also of being put out.
+            // A participant is also notified of their removal.
             var more = try await ben.notifications().makeAsyncIterator()
             let id = try participant(CloudContract.ben, try await current(share, owner)).id
             _ = try await owner.changeShare(share.id, [.remove(participant: id)])

@@ -18,7 +18,7 @@ extension CloudContract {
         return sharing
     }
 
-    /// The owner's zone, with some records.
+    /// Makes the owner's zone with some records.
     static func sharedJournal(
         _ subject: any Subject, _ names: [String] = ["a", "b"]
     ) async throws -> (owner: any SharingDatabase, zone: CloudZoneID) {
@@ -35,7 +35,7 @@ extension CloudContract {
         return name
     }
 
-    /// Invites somebody and has them accept; returns their shared database.
+    /// Invites a person, accepts the invitation for them, and returns their shared database.
     @discardableResult
     static func join(
         _ subject: any Subject, _ share: CloudShare, of owner: any SharingDatabase, _ account: String,
@@ -61,7 +61,7 @@ extension CloudContract {
         return found
     }
 
-    /// That a call is refused, by a rule of the policy.
+    /// Makes sure that a call is refused by a rule of the policy.
     static func denied<Value>(
         _ rule: SharePolicy.Rule, _ body: () async throws -> Value, line: Int = #line, file: String = #fileID
     ) async throws {
@@ -93,7 +93,7 @@ extension CloudContract {
             let invited = try await owner.changeShare(
                 share.id, [.invite(.emailAddress("Ben@Example.org"), role: .privateUser, permission: .readWrite)])
             try equal(try participant(CloudContract.ben, invited).acceptanceStatus, .pending)
-            // Invited is not in yet.
+            // An invited person has no access before accepting.
             try await refused(.zoneNotFound) { try await ben.lookup(["a"], in: theirs, desiredKeys: nil) }
             let link = try await owner.makeLink(to: share.id, for: nil)
             try expect(link.token.utf8.count >= 22, "\(link.token.utf8.count) characters can't hold 128 random bits")
@@ -117,7 +117,7 @@ extension CloudContract {
             try equal(try await lookup("a", in: ben, zone: theirs)?.fields, ["n": .int64(1)])
             try equal(try await lookup(CloudShare.zoneWideName, in: owner)?.share?.title, "Norway")
             try equal(try await current(metadata.share, ben).participants.count, 2)
-            // It is in the shared database and nowhere else, and the owner's is not in the owner's.
+            // The zone is only in the participant's shared database, and not in the owner's shared database.
             try await refused(.zoneNotFound) {
                 try await subject.database(.private, account: CloudContract.ben).lookup(["a"], in: theirs, desiredKeys: nil)
             }
@@ -160,7 +160,7 @@ extension CloudContract {
                 try await refused(.alreadyShared) { try await share(coverage) }
             }
             let other = try await share(.hierarchy(root: "other"))
-            // Not by moving either.
+            // A move is refused, too.
             var moved = record("other")
             moved.parent = "child"
             try failed(try await one(RecordOperation(.forceUpdate, moved), to: owner), .alreadyShared)
@@ -198,7 +198,7 @@ extension CloudContract {
                 try await sharing(subject, .public, anna).createShare(
                     in: .default, coverage: .zone, title: nil, publicPermission: .none)
             }
-            // Nor does anybody else make zones or delete them.
+            // Only the owner can make or delete zones.
             try await denied(.zonesAreTheOwners) { try await ben.modifyZones(saving: [], deleting: [theirs]) }
             try await denied(.zonesAreTheOwners) { try await ben.modifyZones(saving: [CloudZoneID("x")], deleting: []) }
             try equal(try await owner.zones().count, 2)
@@ -223,7 +223,7 @@ extension CloudContract {
             try equal(try await ben.zones(), [])
             try await join(subject, again, of: owner, CloudContract.ben)
             try equal(try await ben.databaseChanges(since: token, limit: nil).changed, [theirs])
-            // A zone takes its share with it.
+            // Deleting a zone deletes its share.
             let there = try await ben.databaseChanges(since: nil, limit: nil).token
             try await owner.modifyZones(saving: [], deleting: [zone])
             try equal(try await ben.databaseChanges(since: there, limit: nil).deleted, [theirs])
@@ -247,7 +247,7 @@ extension CloudContract {
                     .setRole(participant: id, .privateUser),
                 ])
             try await ben.deleteShare(CloudRecordID(share.id.recordName, in: theirs))
-            // What changes nothing is not written down, and what is refused neither.
+            // Changes without effect, and refused changes, are not logged.
             _ = try await owner.changeShare(share.id, [.setTitle("Norway")])
             _ = await failure { try await owner.changeShare(share.id, [.setTitle("x"), .remove(participant: "nobody")]) }
             try await owner.deleteShare(share.id)

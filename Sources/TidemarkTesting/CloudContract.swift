@@ -2,7 +2,7 @@ import Foundation
 public import TidemarkCloud
 public import TidemarkModel
 
-/// What every cloud has to fulfil, as checks that any test framework can run.
+/// The contract that every cloud fulfils, as checks that any test framework can run.
 ///
 /// ```swift
 /// @Test(arguments: CloudContract.checks) func `the cloud fulfils the contract`(check: CloudContract.Check) async throws {
@@ -10,27 +10,30 @@ public import TidemarkModel
 /// }
 /// ```
 public enum CloudContract {
-    /// A cloud that nobody has used yet. Each check gets one of its own.
+    /// The cloud under test. Each check needs a new, empty one.
     public protocol Subject: Sendable {
-        /// A database of the development environment, as an account of that address sees it, which is made if need be.
+        /// Returns a database of the development environment for an account.
+        ///
+        /// - Parameter account: The email address of the account, which is created if it is missing; `nil` for requests without
+        ///   an account.
         func database(_ scope: DatabaseScope, account: String?) async throws -> any CloudDatabase
-        /// The same in production, with the schema that the development environment has now.
+        /// Deploys the present schema of the development environment, and returns the database of the production environment.
         func deployed(_ scope: DatabaseScope, account: String) async throws -> any CloudDatabase
-        /// Makes a field queryable, sortable and, where it is text, searchable; `recordName` the type as such.
+        /// Makes a field queryable, sortable and, if it is text, searchable. The field `recordName` stands for the type itself.
         func index(_ field: String, of type: String) async throws
-        /// Sets how many bytes an account may store.
+        /// Sets the number of bytes that an account may store.
         func setQuota(_ bytes: Int64, of account: String) async throws
         /// Sets the status of an account, as `CKAccountStatus`.
         func setStatus(_ status: CloudAccount.Status, of account: String) async throws
         /// Deletes a zone as its owner does in the system's settings: devices learn that it was purged.
         func purge(_ zone: CloudZoneID, of account: String) async throws
-        /// Gives an account, which is made if need be, a name and a phone number.
+        /// Gives an account a name and a phone number. The account is created if it is missing.
         func describe(_ account: String, name: PersonName, phone: String) async throws
     }
 
-    /// A rule, in a sentence, and what shows that it is kept.
+    /// A check of one rule of the contract.
     public struct Check: Sendable, CustomStringConvertible {
-        /// The rule that the check looks at, as a sentence.
+        /// The rule, as a sentence.
         public let name: String
         private let body: @Sendable (any Subject) async throws -> Void
 
@@ -41,13 +44,15 @@ public enum CloudContract {
 
         public var description: String { name }
 
-        /// - Throws: ``Violation``, and what the cloud throws where it must not.
+        /// Runs the check.
+        ///
+        /// - Throws: ``Violation``; errors of the cloud that the contract does not allow.
         public func run(_ subject: any Subject) async throws { try await body(subject) }
     }
 
-    /// A rule is broken.
+    /// The error of a check whose rule the cloud breaks.
     public struct Violation: Error, CustomStringConvertible {
-        /// The name of the check.
+        /// The place in the check, and the difference from the contract.
         public let description: String
     }
 
@@ -72,7 +77,7 @@ public enum CloudContract {
         try expect(found == wanted, "found \(found), not \(wanted)", line: line, file: file)
     }
 
-    /// That a call fails so.
+    /// Makes sure that a call fails with a code.
     static func refused<Value>(
         _ code: CloudError.Code, _ body: () async throws -> Value, line: Int = #line, file: String = #fileID
     ) async throws {
@@ -84,7 +89,7 @@ public enum CloudContract {
         }
     }
 
-    /// What the cloud says when a call fails; `nil` when it does not.
+    /// Returns the error of a call; `nil` when it succeeds.
     static func failure<Value>(_ body: () async throws -> Value) async -> CloudError? {
         do {
             _ = try await body()
@@ -106,7 +111,7 @@ public enum CloudContract {
         CloudRecord(CloudRecordID(name, in: zone), type: "Destination", fields: fields, changeTag: tag)
     }
 
-    /// The one record that a request of one operation saves.
+    /// Saves a record by a request of one operation, and returns the saved record.
     @discardableResult
     static func save(
         _ record: CloudRecord, _ kind: RecordOperation.Kind, to database: any CloudDatabase, clearing: Set<String> = []
@@ -133,7 +138,7 @@ public enum CloudContract {
         }
     }
 
-    /// The record of a name; `nil` when there is none.
+    /// Returns the record of a name; `nil` when there is none.
     static func lookup(_ name: String, in database: any CloudDatabase, zone: CloudZoneID = zone) async throws -> CloudRecord? {
         let found = try await database.lookup([name], in: zone, desiredKeys: nil)
         try equal(found.count, 1)
@@ -145,7 +150,7 @@ public enum CloudContract {
         }
     }
 
-    /// All changes since a token, page by page.
+    /// Fetches all changes since a token, page by page.
     static func allChanges(
         in database: any CloudDatabase, since token: CloudToken? = nil, limit: Int? = nil, zone: CloudZoneID = zone
     ) async throws -> (changes: [ZoneChanges.Change], token: CloudToken) {

@@ -1,7 +1,7 @@
 public import TidemarkCloud
 public import TidemarkModel
 
-/// Requests of sharing go wrong as all others do. The database behind it has to be one that shares.
+/// Requests of sharing suffer faults, too. The wrapped database has to conform to `SharingDatabase`.
 extension FaultyDatabase: SharingDatabase {
     private var sharing: any SharingDatabase {
         get throws(CloudError) {

@@ -2,59 +2,63 @@ public import Foundation
 public import TidemarkCloud
 public import TidemarkModel
 
-/// What can go wrong with a request.
+/// A fault of a request.
 public enum CloudFault: String, CaseIterable, Sendable {
-    /// It never gets there.
+/// The request does not reach the cloud.
     case networkUnavailable
-    /// It is done, and the answer is lost.
+/// The request is done, and its answer is lost.
     case lostReply
-    /// It is refused for the moment.
+/// The cloud refuses the request for the moment.
     case serviceUnavailable
-    /// The zone is busy: `CKError.zoneBusy`.
+/// The zone is busy. As `CKError.zoneBusy`.
     case zoneBusy
-    /// It is refused, with a time to wait.
+/// The cloud refuses the request, and asks for a wait.
     case requestRateLimited
-    /// A token is not known any more; of other requests: they are slow.
+/// The change token has expired. A request without a token is slow instead.
     case changeTokenExpired
-    /// It takes its time, so that others overtake it.
+/// The request is slow, so that others overtake it.
     case slow
 }
 
-/// Which requests go wrong: drawn from a seed, so that a run can be repeated.
+/// A plan of faults. It draws them by a seed, so that a run can be repeated.
 public struct FaultPlan: Sendable {
-    /// Of all requests, how many suffer each fault; together at most 1.
+    /// The share of requests that suffer each fault, from 0 to 1; together at most 1.
     public var rates: [CloudFault: Double]
-    /// Decides which requests fail: the same seed fails the same ones.
+    /// The seed of the random numbers. The same seed leads to the same faults.
     public var seed: UInt64
-    /// How long a slow request waits.
+    /// The longest wait of a slow request.
     public var delayMax: Duration
 
-    /// Makes a plan. A fault without a rate never happens.
+    /// Makes a plan. A fault without a rate does not occur.
     public init(seed: UInt64, rates: [CloudFault: Double] = [:], delayMax: Duration = .milliseconds(20)) {
         self.seed = seed
         self.rates = rates
         self.delayMax = delayMax
     }
 
-    /// Every fault equally often.
+    /// Returns a plan with all faults, each equally often.
+    ///
+    /// - Parameters:
+    ///   - rate: The share of requests that suffer a fault, from 0 to 1.
+    ///   - seed: The seed of the random numbers.
     public static func all(rate: Double, seed: UInt64) -> FaultPlan {
         let share = rate / Double(CloudFault.allCases.count)
         return FaultPlan(seed: seed, rates: Dictionary(uniqueKeysWithValues: CloudFault.allCases.map { ($0, share) }))
     }
 }
 
-/// A database of another cloud, whose requests go wrong as a plan says.
+/// Wraps a database, and injects faults into its requests by a plan.
 ///
 /// ```swift
 /// let nasty = FaultyDatabase(database, plan: .all(rate: 0.2, seed: 42))
 /// ```
 ///
-/// What it does not refuse, the database behind it does, faithfully.
+/// Requests without a fault are passed to the wrapped database unchanged.
 public final class FaultyDatabase: CloudDatabase {
     private struct State {
         var random: SeededRandom
         var plan: FaultPlan
-        /// Faults of requests to come, before the plan is asked.
+        /// The faults of the next requests, which precede those of the plan.
         var next: [CloudFault] = []
         var counts: [CloudFault: Int] = [:]
     }
@@ -63,7 +67,12 @@ public final class FaultyDatabase: CloudDatabase {
     private let sleep: @Sendable (Duration) async -> Void
     private let state: LockedValue<State>
 
-    /// - Parameter sleep: How a slow request waits; a simulation gives its own. A wait that is cancelled is over.
+    /// Wraps a database.
+    ///
+    /// - Parameters:
+    ///   - base: The database.
+    ///   - plan: The plan of the faults.
+    ///   - sleep: Waits for a slow request, such as ``TestClock/sleep(_:)``. Cancelling the task ends the wait.
     public init(
         _ base: any CloudDatabase, plan: FaultPlan,
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
@@ -73,13 +82,13 @@ public final class FaultyDatabase: CloudDatabase {
         state = LockedValue(State(random: SeededRandom(plan.seed), plan: plan))
     }
 
-    /// Has the next requests suffer these, one each, before the plan goes on.
+    /// Injects faults into the next requests, one into each. The plan continues afterwards.
     public func inject(_ faults: [CloudFault]) { state.withLock { $0.next += faults } }
 
-    /// Goes on with another plan; its seed is not used.
+    /// Replaces the rates of the plan.
     public func change(_ rates: [CloudFault: Double]) { state.withLock { $0.plan.rates = rates } }
 
-    /// From now on nothing goes wrong.
+    /// Ends all faults.
     public func calm() {
         state.withLock { state in
             state.next = []
@@ -87,7 +96,7 @@ public final class FaultyDatabase: CloudDatabase {
         }
     }
 
-    /// How often each fault has happened.
+    /// The number of times that each fault has occurred.
     public var counts: [CloudFault: Int] { state.withLock(\.counts) }
 
     private func draw() -> (fault: CloudFault?, delay: Duration) {

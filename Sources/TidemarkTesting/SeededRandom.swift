@@ -1,8 +1,8 @@
-/// Numbers that follow from a seed: SplitMix64.
+/// A random number generator with a seed: SplitMix64.
 public struct SeededRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Begins a sequence: the same seed gives the same numbers.
+    /// Makes a generator. The same seed gives the same numbers.
     public init(_ seed: UInt64) { state = seed }
 
     /// The next 64 random bits.
@@ -14,6 +14,6 @@ public struct SeededRandom: RandomNumberGenerator, Sendable {
         return mixed ^ mixed >> 31
     }
 
-    /// From 0 to 1, without 1.
+    /// Returns the next number from 0 up to 1, without 1.
     public mutating func unit() -> Double { Double(next() >> 11) * 0x1p-53 }
 }

@@ -2,7 +2,7 @@ import Foundation
 import TidemarkModel
 public import TidemarkSync
 
-/// The time of a test of a synchronisation: pauses, such as those after failures, cost no real time.
+/// A clock for tests of a synchronisation. Pauses, such as those after failures, take no real time.
 ///
 /// ```swift
 /// let clock = TestClock(movesWhenWaiting: true)
@@ -11,8 +11,9 @@ public import TidemarkSync
 /// let report = try await engine.sync(patience: .seconds(3600))
 /// ```
 ///
-/// With `movesWhenWaiting` a wait moves the clock to its end and is over: for `sync(patience:isContinued:)`. Otherwise the clock stands still
-/// until ``advance(by:)`` moves it: for a synchronisation that runs on, which would go on without end by itself.
+/// With `movesWhenWaiting`, each wait moves the clock to the end of the wait and returns at once. Use this for
+/// `sync(patience:isContinued:)`. Otherwise the clock stands still until ``advance(by:)`` moves it. Use this for a
+/// synchronisation that keeps running, which would never stop on a clock that moves by itself.
 public final class TestClock: Sendable {
     private struct Sleeper {
         let until: Int64
@@ -57,10 +58,10 @@ public final class TestClock: Sendable {
     /// The time, in microseconds since 1970 UTC.
     public var now: Int64 { state.withLock(\.now) }
 
-    /// How far the clock has moved since it was made.
+    /// The time by which the clock has moved since it was made.
     public var elapsed: Duration { .microseconds(now - start) }
 
-    /// The number of waits that are going on.
+    /// The number of running waits.
     public var sleeperCount: Int { state.withLock(\.sleepers.count) }
 
     /// Moves the clock, and ends the waits whose time has come, in the order of their ends.
@@ -74,11 +75,11 @@ public final class TestClock: Sendable {
         for sleeper in due { sleeper.continuation.resume() }
     }
 
-    /// Waits until so many waits are going on: what the test has begun is waiting then.
+    /// Returns when a number of waits are running, so that the work that the test has begun is waiting.
     ///
     /// - Parameters:
     ///   - count: The number of waits.
-    ///   - within: Counts only waits that end within this time on the clock.
+    ///   - within: Only waits that end within this time on the clock are counted; `nil` for all waits.
     public func waitForSleepers(_ count: Int = 1, within: Duration? = nil) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -91,13 +92,14 @@ public final class TestClock: Sendable {
         }
     }
 
-    /// Waits on this clock; a wait that is cancelled is over. For ``FaultyDatabase``.
+    /// Waits on this clock. Cancelling the task ends the wait. For ``FaultyDatabase``.
     @Sendable public func sleep(_ duration: Duration) async {
         // Only a cancellation is thrown.
         try? await wait(duration)
     }
 
-    /// The clock as the environment of a synchronisation. Nothing is prepared ahead, so that a run can be repeated.
+    /// An environment for a synchronisation, with this clock. Its random numbers follow from the seed, so that a run can be
+    /// repeated.
     public var environment: SyncEnvironment {
         SyncEnvironment(
             now: { self.now }, sleep: { try await self.wait($0) }, random: { self.state.withLock { $0.random.unit() } },
@@ -106,7 +108,7 @@ public final class TestClock: Sendable {
 
     private func wait(_ duration: Duration) async throws {
         try Task.checkCancellation()
-        // The shortest wait says that the time has come meanwhile.
+        // The shortest wait means that the awaited time has come already.
         guard !movesWhenWaiting, duration > .microseconds(1) else {
             advance(by: max(duration, .microseconds(1)))
             return await Task.yield()
@@ -125,7 +127,7 @@ public final class TestClock: Sendable {
                     return ready.map(\.continuation)
                 }
                 for observer in observers { observer.resume() }
-                // The task may have been cancelled before the wait was noted.
+                // The task may have been cancelled before the wait was registered.
                 if Task.isCancelled { cancel(number) }
             }
         } onCancel: {

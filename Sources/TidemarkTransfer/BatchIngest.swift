@@ -15,7 +15,7 @@ actor BatchIngest {
 
     /// - Parameters:
     ///   - workers: `nil` when no field is an asset, or when the reader ingests the files itself.
-    ///   - pictures: What the workers make of pictures.
+    ///   - pictures: The conversion of pictures; `nil` for none.
     init(blobs: BlobStore, workers: IngestWorkers?, digestSeed: UInt64, pictures: PictureConversion? = nil) {
         self.pictures = pictures
         self.blobs = blobs

@@ -2,14 +2,14 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Where a reader stands, between two rows.
+/// The position of a reader in its source, between two rows.
 struct SourcePosition: Sendable, Equatable {
-    /// Bytes of a manifest, files of a folder.
+    /// The number of bytes of a manifest, or of files of a folder, before the position.
     var offset: UInt64 = 0
     var line: UInt64 = 0
-    /// Digest of what lies before.
+    /// The digest of the source before the position.
     var digest: [UInt8] = []
-    /// Of a JSON array: where in it.
+    /// For a JSON array: the state of its parser.
     var state: UInt8 = 0
 }
 
@@ -17,24 +17,24 @@ struct SourcePosition: Sendable, Equatable {
 struct FilledBatch: Sendable {
     let batch: RecordBatch
     let isLast: Bool
-    /// Where the source stands behind the batch.
+    /// The position of the source after the batch.
     let position: SourcePosition
     var blobs: [BlobStore.Blob] = []
 }
 
-/// What a reader has noticed about a source.
+/// Observations of a reader about its source.
 struct SourceNotes: Sendable {
-    /// Asset fields of the options that no row has.
+    /// The asset fields of the options that no row has.
     var absentAssetFields: [String] = []
-    /// What mappings of the options rename and no row has.
+    /// The source fields of mappings of the options that no row has.
     var absentMappings: [String] = []
     /// Fields with times that have no offset.
     var localTimeFields: [String] = []
-    /// Where names are derived from content: columns that have a value of their own in each row of the first batch.
+    /// If names are derived from content: the columns whose values differ in all rows of the first batch. Otherwise `nil`.
     var namingColumns: [String]?
-    /// Text fields whose values name files that are there.
+    /// Text fields whose values name existing files.
     var fileFields: [String] = []
-    /// Files of a folder that are no photos, by their extension.
+    /// The numbers of files of a folder that are not photos, by their extension.
     var passedOver: [String: Int] = [:]
 }
 
@@ -42,9 +42,9 @@ struct SourceNotes: Sendable {
 protocol BatchReader: Actor {
     /// Fills an empty batch with the next rows.
     func fill(_ batch: RecordBatch) async throws -> FilledBatch
-    /// Goes to where an earlier run stood, before anything was read.
+    /// Moves to the position of an earlier run. It is called before anything is read.
     func resume(at position: SourcePosition) throws
-    /// What was noticed so far.
+    /// The observations so far.
     func notes() -> SourceNotes
     /// The length of the source as positions measure it, if it is known.
     var total: Int? { get }

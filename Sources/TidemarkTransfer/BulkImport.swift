@@ -6,8 +6,8 @@ import TidemarkStore
 
 /// Imports a manifest or a folder of photos into a container.
 ///
-/// Reading, ingesting pictures and writing overlap. Each batch is one durable transaction; a run that is interrupted leaves whole
-/// batches, and one that `resumes` goes on behind the last of them. Importing the same source again changes nothing.
+/// Reading, ingesting files and writing overlap. Each batch is one durable transaction. An interrupted run leaves complete
+/// batches, and a run that `resumes` continues after the last of them. Importing the same source again changes nothing.
 ///
 /// ```swift
 /// let journal = URL(fileURLWithPath: "Examples/journal/journal.jsonl")
@@ -19,7 +19,7 @@ import TidemarkStore
 /// print(try await summary.changes.inserted)
 /// ```
 public actor BulkImport {
-    /// How far the import is, once per batch; ends with the import. For one consumer.
+    /// The progress of the import, once per batch. The stream ends with the import. It is for one consumer.
     public nonisolated let progress: AsyncStream<ImportProgress>
     private let continuation: AsyncStream<ImportProgress>.Continuation
 
@@ -27,7 +27,12 @@ public actor BulkImport {
     private let container: URL
     private let options: ImportOptions
 
-    /// Makes an import; nothing is read before it runs.
+    /// Describes an import. Nothing is read before ``run()``.
+    ///
+    /// - Parameters:
+    ///   - source: The manifest or the folder of photos.
+    ///   - container: The directory of the container, which is made if it is missing.
+    ///   - options: The options; see ``ImportOptions``.
     public init(source: ImportSource, into container: URL, options: ImportOptions) {
         self.source = source
         self.container = container
@@ -39,15 +44,15 @@ public actor BulkImport {
     ///
     /// A container that the import has made is removed again when nothing was imported.
     ///
-    /// - Returns: What was done. Refused rows are no error.
-    /// - Throws: ``ImportError``; what was committed before stays, and an import that `resumes` can go on.
-    ///   `CancellationError` when the task is cancelled: likewise.
+    /// - Returns: The counts of the import. Refused rows are not an error.
+    /// - Throws: ``ImportError``; `CancellationError` when the task is cancelled. Batches that were committed before stay, and an
+    ///   import that `resumes` can continue.
     public func run() async throws -> ImportSummary {
         defer { continuation.finish() }
         let new = options.isDryRun ? nil : NewContainer(at: container)
         do {
             let summary = try await runSession(new)
-            // Nothing was imported, so there is nothing that a container would be for.
+            // All rows were refused, so a container that was made for them has no use.
             if summary.rejected > 0, summary.rejected == summary.read { await new?.removeIfUnused() }
             return summary
         } catch {
@@ -68,7 +73,7 @@ public actor BulkImport {
     ) async throws -> ImportSummary {
         do {
             let summary = try await body()
-            // Files of rows that were refused may be left over.
+            // Refused rows may have left files in the container.
             await session.end(isWhole: summary.rejected == 0)
             return summary
         } catch {

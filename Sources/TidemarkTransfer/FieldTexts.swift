@@ -6,14 +6,14 @@ import TidemarkStore
 
 /// Reads texts as values of fields, by the rules for the cells of a CSV file.
 ///
-/// The rules are in Documentation/Formats/manifest.md, "Types". Imports and this use the same parser of the core.
+/// The rules are in Documentation/Formats/manifest.md, "Types". Imports use the same parser of the C core.
 package struct FieldTexts {
     /// A field, and its value as a text.
     package struct Entry {
         package let name: String
-        /// `nil` for no value.
+        /// The text; `nil` for no value.
         package let text: String?
-        /// The field, where its type is known; else the text decides.
+        /// The field, if its type is known. Otherwise the text decides the type.
         package let known: RecordTypeSchema.Field?
 
         package init(name: String, text: String?, known: RecordTypeSchema.Field?) {
@@ -21,13 +21,13 @@ package struct FieldTexts {
         }
     }
 
-    /// What a text stands for.
+    /// The meaning of a text.
     package enum Value: Hashable, Sendable {
         case value(FieldValue)
         /// The path of a file that becomes an asset.
         case file(String)
         case files([String])
-        /// Assets that the record already holds, which the text names by their identifiers: an asset or a list of them.
+        /// An asset, or a list of assets, that the record has already. The text names them by their identifiers.
         case held(FieldValue)
     }
 
@@ -41,8 +41,8 @@ package struct FieldTexts {
     /// Reads the fields of one record.
     ///
     /// - Returns: The fields with their types, in the order of the entries.
-    /// - Throws: ``StoreError`` `invalid` with the field and what helps, where a text is no value of its field's type or a field is there
-    ///   twice; `schema` for a field without a value whose type is not known.
+    /// - Throws: ``StoreError`` `invalid`, with the field and the remedy, if a text can't be read as its field's type or a field
+    ///   occurs twice; `schema` for a field without a value whose type is not known.
     package static func read(_ entries: [Entry]) throws(StoreError) -> [Reading] {
         guard !entries.isEmpty else { return [] }
         let batch = try RecordBatch(rowLimit: 1, byteLimit: .max)
@@ -71,7 +71,7 @@ package struct FieldTexts {
         return readings
     }
 
-    /// What a value of a field looks like. The core's messages about Booleans and times say it themselves.
+    /// The form of a value, as words that follow an error. The core's messages about Booleans and times have it already.
     private static func remedy(for field: RecordTypeSchema.Field?) -> String {
         guard let field else { return "" }
         if field.type.isList {
@@ -89,7 +89,7 @@ package struct FieldTexts {
         }
     }
 
-    /// Lends the core the texts for the length of a call.
+    /// Passes the texts to a call of the C core, as memory that is valid during the call.
     private static func withTexts<Result>(
         of entries: [Entry], _ body: (UnsafeBufferPointer<tide_field_text>) -> Result
     ) -> Result {
@@ -111,7 +111,7 @@ package struct FieldTexts {
 }
 
 extension RecordBatch {
-    /// The value of a field in the first row; `nil` where its type is not known.
+    /// The value of a field in the first row; `nil` if its type is not known.
     fileprivate func reading(of entry: FieldTexts.Entry) -> FieldTexts.Reading? {
         for column in 0..<tide_batch_column_count(pointer) {
             var length = 0

@@ -3,8 +3,8 @@ package import Foundation
 extension FileHandle {
     /// Writes all bytes.
     ///
-    /// - Parameter what: What is being done, for the message: "cannot write …".
-    /// - Throws: ``ImportError`` `writing`; `closed` when it is a pipe that nobody reads any more.
+    /// - Parameter what: The operation, as words after "cannot" in the message: "write …".
+    /// - Throws: ``ImportError`` `writing`; `closed` when the file is a pipe without a reader.
     package func write(all bytes: [UInt8], _ what: String) throws(ImportError) {
         var rest = bytes[...]
         while !rest.isEmpty {

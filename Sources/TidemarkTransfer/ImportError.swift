@@ -2,40 +2,41 @@ public import Foundation
 public import TidemarkSQLite
 import TidemarkStore
 
-/// Why an import or export could not be done, or not to its end. Two errors are equal when their codes are.
+/// The error that ended an import or export. Two errors are equal if their codes are.
 ///
-/// Refused rows are no error: they are counted in ``ImportSummary`` and described in the rejects file.
+/// Refused rows are not an error: ``ImportSummary`` counts them, and the rejects file describes them.
 public struct ImportError: Error, Sendable {
-    /// What kind of error it is; a program branches on it.
+    /// The kind of error, for programs to act on.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The name of the code.
         public let rawValue: String
-        /// Makes a code of its name.
+        /// Makes a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The options contradict each other or name what can't be.
+        /// The options contradict each other, or have a value that is not possible.
         public static let options = Code(rawValue: "options")
         /// The source can't be read.
         public static let source = Code(rawValue: "source")
-        /// The source as a whole is unusable: no JSON array, a CSV without proper column names, another source than the one to resume.
+        /// The source as a whole is unusable: it is not a JSON array, is a CSV without proper column names, or is not the source
+        /// to resume.
         public static let manifest = Code(rawValue: "manifest")
         /// The schema file is wrong.
         public static let schemaFile = Code(rawValue: "schemaFile")
         /// The rejects file, or the file to export to, can't be made.
         public static let output = Code(rawValue: "output")
-        /// What was made can't be written to its end: the disk is full, or fails.
+        /// A file was opened, but can't be written to its end: the disk is full, or fails.
         public static let writing = Code(rawValue: "writing")
-        /// Nobody reads any more what is written to a pipe.
+        /// The output is a pipe, and its reader has closed it.
         public static let closed = Code(rawValue: "closed")
-        /// The store refused; `cause` says why. What was committed before stays.
+        /// The store failed; ``ImportError/cause`` has its error. Batches that were committed before stay.
         public static let store = Code(rawValue: "store")
     }
 
-    /// What kind of error it is.
+    /// The kind of error.
     public let code: Code
-    /// What happened, where, and what helps.
+    /// What happened, where, and the remedy.
     public let message: String
-    /// The error of the store, where that is the cause.
+    /// The error of the store, if that is the cause.
     public let cause: StoreError?
 
     /// Makes an error.

@@ -3,16 +3,17 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// What a source is.
+/// The form of a source.
 public enum ImportFormat: String, CaseIterable, Sendable {
-    /// A folder holds photos; a file is told by its extension (`csv`, `jsonl`, `ndjson`) or its first character.
+/// The form is inferred: a folder has photos; a file's form follows from its extension (`csv`, `jsonl`, `ndjson`) or its first
+/// character.
     case auto
     /// `jsonl`: a JSON object in each line. `json`: an array of objects. `csv`: comma-separated, with names in the first line.
     /// `photos`: a folder.
     case jsonl, json, csv, photos
 }
 
-/// Where records come from.
+/// The source of an import.
 public enum ImportSource: Hashable, Sendable {
     /// A manifest in a file.
     case file(URL)
@@ -22,13 +23,13 @@ public enum ImportSource: Hashable, Sendable {
     case standardInput
 }
 
-/// What becomes of nested JSON: objects that are no locations, and lists that hold lists or objects.
+/// The treatment of nested JSON: objects that are not locations, and lists that contain lists or objects.
 public enum NestedJSON: String, CaseIterable, Sendable {
     /// The row is refused.
     case refuse
     /// The members of an object become fields: `city` in `address` becomes `address_city`; lists become JSON texts.
     case flatten
-    /// They become JSON texts.
+    /// Nested objects and lists become JSON texts.
     case json
 }
 
@@ -40,63 +41,64 @@ public enum DateOrder: String, CaseIterable, Sendable {
 
 /// How a source becomes records. The rules are in Documentation/Formats/manifest.md.
 public struct ImportOptions: Sendable {
-    /// The record type; a letter, then letters, digits or `_`.
+    /// The record type's name: a letter, then letters, digits or `_`.
     public var type: String
     /// The form of the source.
     public var format: ImportFormat
-    /// The field that holds the record name (after mapping). `nil`: the field that the type had before, else `_name`, and rows without
-    /// it get a name derived from their content.
+    /// The field with the record name, after mapping. `nil` for the field that the type had before; otherwise `_name`, and rows
+    /// without it get a name derived from their content.
     public var nameField: String?
-    /// Names of fields in the source, and in the store.
+    /// The renamed fields: names in the source, and names in the store.
     public var mappings: [(from: String, to: String)]
-    /// The folder below which assets lie; `nil`: the manifest's own, or the current one.
+    /// The folder to which paths of assets are relative; `nil` for the manifest's own folder, or the current folder for standard
+    /// input.
     public var assetsRoot: URL?
     /// Fields whose values are paths of files.
     public var assetFields: [String]
-    /// Types known beforehand.
+    /// The record types that are declared beforehand.
     public var schema: [RecordTypeSchema]
-    /// `nil`: what the container says.
+    /// The environment of the import; `nil` for the container's.
     public var environment: StoreEnvironment?
-    /// Rows in a transaction.
+    /// The number of rows in a transaction.
     public var batchSize: Int
-    /// Everything is read, checked and compared, and nothing is written.
+    /// Whether everything is read, checked and compared, and nothing is written.
     public var isDryRun: Bool
-    /// Where refused rows are described, a JSON object a line; see Documentation/Formats/rejects.md.
+    /// The file that describes refused rows, one JSON object in each line; see Documentation/Formats/rejects.md. `nil` for none.
     public var rejects: URL?
-    /// Goes on where the same import was interrupted.
+    /// Whether the import continues where the same import was interrupted.
     public var resumes: Bool
-    /// Who is named as the author in history.
+    /// The author of the transactions in history.
     public var author: String
-    /// What history says it was.
+    /// The origin of the transactions in history.
     public var origin = HistoryOrigin.import
-    /// The record type of photos; `nil`: `type`.
+    /// The record type of photos; `nil` for ``type``.
     public var photoType: String?
-    /// Whether names from the name field that are no UUIDs get the type before them, unless the type has records under plain names:
-    /// `7` of the type `Order` is then the record `Order:7`. The command-line tool does so; a program whose records have identifiers of
-    /// their own leaves it.
+    /// Whether names from the name field that are not UUIDs get the type before them: `7` of the type `Order` becomes the record
+    /// `Order:7`. A type that has records under plain names keeps plain names. The command-line tool sets this. A program whose
+    /// records have unique identifiers does not need it.
     public var namesHaveType = false
-    /// Fields that refer to records of a type by their values in that type's name field.
+    /// Reference fields, with the type of the records to which they refer by the values of that type's name field.
     public var references: [(field: String, type: String)] = []
-    /// The zone of times without an offset.
+    /// The time zone of times without an offset.
     public var timeZone = TimeZone.gmt
-    /// How dates such as 5/1/2024 are read; `nil`: they are no times.
+    /// The order of day and month in dates such as 5/1/2024; `nil` if such texts are not read as times.
     public var dateOrder: DateOrder?
     /// Whether the numbers of a CSV have a decimal comma.
     public var hasDecimalComma = false
-    /// What separates the cells of a CSV; `nil`: a comma, and a tab in files named `*.tsv`.
+    /// The character that separates the cells of a CSV; `nil` for a comma, or a tab in files named `*.tsv` or `*.tab`.
     public var delimiter: Character?
-    /// The encoding of the source, by a name that `iconv` knows; `nil`: what its byte order mark says, else UTF-8.
+    /// The encoding of the source, by a name that `iconv` knows; `nil` for the encoding of the byte order mark, or UTF-8.
     public var encoding: String?
-    /// What becomes of nested JSON.
+    /// The treatment of nested JSON.
     public var nestedJSON = NestedJSON.refuse
-    /// How pictures are made smaller; `nil`: files are stored as they are.
+    /// How pictures are scaled; `nil` if files are stored as they are.
     ///
-    /// It applies to each JPEG and PNG that a field of assets names; other files are stored as they are. With thumbnails, each field of one
-    /// asset gets a second field, named with `Thumbnail` behind it (`image`, `imageThumbnail`), unless the source has that field itself.
-    /// Then a transaction has 256 rows at most.
+    /// It applies to each JPEG and PNG that an asset field names; other files are stored as they are. With thumbnails, each field
+    /// of one asset gets a second field, whose name ends with `Thumbnail` (`image`, `imageThumbnail`), unless the source has that
+    /// field. Such an import writes 256 rows in a transaction at most.
     public var pictures: PictureOptions?
 
-    /// How many records a transaction has where nothing else is said.
+    /// The default number of rows in a transaction.
     public static let defaultBatchSize = 10_000
 
     /// Makes options; see the properties.

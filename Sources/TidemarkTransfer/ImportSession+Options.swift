@@ -6,7 +6,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What the options of an import mean for a store, and which of them can't be.
+/// Checks the options of an import, and applies them to a store.
 extension ImportSession {
     static func check(_ options: ImportOptions) throws(ImportError) {
         guard options.batchSize > 0 else { throw ImportError(.options, "a batch has at least one row") }
@@ -33,7 +33,7 @@ extension ImportSession {
         }
     }
 
-    /// Opens a manifest, and reads what it begins with.
+    /// Opens a manifest, and reads its beginning.
     static func manifest(
         _ source: ImportSource, options: ImportOptions, existing: RecordTypeSchema?
     ) throws(ImportError) -> ManifestReader {
@@ -61,7 +61,8 @@ extension ImportSession {
         options.nameField ?? declared(options)?.nameField ?? existing?.nameField
     }
 
-    /// The fields whose types the reader need not infer: those of the store first, so that its columns come in that order.
+    /// The fields whose types the reader need not infer. The store's fields come first, so that the columns are in the store's
+    /// order.
     static func knownFields(options: ImportOptions, existing: RecordTypeSchema?) -> [ManifestReader.KnownField] {
         var known = (existing?.fields ?? []).map {
             ManifestReader.KnownField(name: $0.name, type: $0.type, isBoolean: $0.isBoolean)
@@ -82,7 +83,7 @@ extension ImportSession {
         for name in options.assetFields where !known.contains(where: { $0.name == name }) {
             known.append(.init(name: name, type: .asset, mayBeList: true))
         }
-        // Behind the pictures, as they are seen; one that turns out to be a list gets no thumbnails.
+        // Thumbnail fields come after the fields of the pictures. A field that turns out to be a list gets no thumbnails.
         for name in thumbnailFields(options, known: known) where !known.contains(where: { $0.name == name }) {
             known.append(.init(name: name, type: .asset, mayBeList: true))
         }
@@ -103,7 +104,7 @@ extension ImportSession {
         }
     }
 
-    /// The fields that get thumbnails, by the names of those that have pictures.
+    /// The names of the fields that get thumbnails.
     private static func thumbnailFields(_ options: ImportOptions, known: [ManifestReader.KnownField]) -> [String] {
         guard options.pictures?.thumbnailPixelSize != nil else { return [] }
         let names = options.assetFields + known.lazy.filter { $0.type == .asset }.map(\.name)
@@ -113,7 +114,7 @@ extension ImportSession {
     private static func thumbnailField(_ name: String) -> String { name + TIDE_PREVIEW_SUFFIX }
     private static func isOfThumbnails(_ name: String) -> Bool { tide_preview_is_field(name, name.utf8.count) }
 
-    /// - Throws: ``ImportError`` `options` where a field that is to have thumbnails is something else.
+    /// - Throws: ``ImportError`` `options` if a field for thumbnails has another type.
     private static func checkThumbnails(_ options: ImportOptions, against schema: RecordTypeSchema?) throws(ImportError) {
         guard let schema else { return }
         let known = schema.fields.map { ManifestReader.KnownField(name: $0.name, type: $0.type) }
@@ -127,7 +128,7 @@ extension ImportSession {
         }
     }
 
-    /// - Throws: ``ImportError`` `options` where a fixed schema lacks a field for thumbnails: each row would be refused.
+    /// - Throws: ``ImportError`` `options` if a fixed schema lacks a field for thumbnails: each row would be refused.
     static func checkThumbnails(
         _ options: ImportOptions, isFolder: Bool, fields: [RecordTypeSchema.Field]
     ) throws(ImportError) {
@@ -148,15 +149,15 @@ extension ImportSession {
         }
     }
 
-    /// - Throws: ``ImportError`` `options` where a type has the name in other letters' cases: it would become a second one.
+    /// - Throws: ``ImportError`` `options` if the store has a type whose name differs by the case of letters only.
     static func checkSpelling(of type: String, among types: [RecordTypeSchema]) throws(ImportError) {
         if let other = types.first(where: { NameCollision.collide($0.name, type) }) {
             throw ImportError(.options, NameCollision(.recordType, type, other.name).description)
         }
     }
 
-    /// The container's private store; `nil` where it is to be made yet: by this import, by another process that makes it just now, or because
-    /// a process was killed while it did.
+    /// The container's private store; `nil` if it does not exist yet: this import makes it, another process is making it, or a
+    /// process was killed while it made it.
     private static func existingStore(in url: URL) throws -> StoreReader? {
         guard !ImportTarget.isNew(url), let container = try? ContainerDirectory(openingAt: url) else { return nil }
         do {
@@ -166,7 +167,7 @@ extension ImportSession {
         }
     }
 
-    /// References of an earlier import, which need not be named again.
+    /// The references that an earlier import has declared, which need not be named again.
     static func knownReferences(of options: ImportOptions, in url: URL) throws -> [(field: String, type: String)] {
         guard options.namesHaveType, let store = try existingStore(in: url) else { return [] }
         let known = try store.referenceTargets(of: options.type)
@@ -174,7 +175,8 @@ extension ImportSession {
         return known.filter { !given.contains($0.key) }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 
-    /// Whether short names of a type get the type before them: unless the store has plain ones of it, and no others.
+    /// Whether short names of a type get the type before them. They do not if the store has plain names of the type, and no
+    /// others.
     static func namesHaveType(of type: String, in url: URL) throws -> Bool {
         guard let store = try existingStore(in: url) else { return true }
         return try store.namesHaveType(of: type)
@@ -205,7 +207,8 @@ extension ImportSession {
         }
     }
 
-    /// Tells one import from another: what is imported, and how.
+    /// The key of an import, made of its source and options. An interrupted import is resumed only by an import with the same
+    /// key.
     static func key(source: ImportSource, options: ImportOptions) -> String {
         let place =
             switch source {
@@ -220,7 +223,8 @@ extension ImportSession {
         return (parts + key(options.pictures)).joined(separator: "\u{1f}")
     }
 
-    /// Nothing where pictures are not scaled, so that such an import has the key that it always had.
+    /// The part of the key for pictures. It is empty if pictures are not scaled, so that such imports have the same key as in
+    /// earlier versions.
     private static func key(_ pictures: PictureOptions?) -> [String] {
         guard let pictures else { return [] }
         func text(_ size: Int?) -> String { size.map { String($0) } ?? "" }

@@ -19,19 +19,20 @@ actor ImportSession {
     private let sourceKey: String
     private let isFolder: Bool
     private let prepared: PreparedSource
-    /// The types that the store had.
+    /// The types that the store had before the import.
     private let typesBefore: [RecordTypeSchema]
     /// The directory of a dry run's scratch store.
     private let scratch: URL?
     private let start = ContinuousClock.now
 
-    /// Bytes of rows in one batch, whatever their number.
+    /// The most bytes of rows in a batch.
     private static let batchBytes = 12 << 20
-    /// Rows of a transaction at most where pictures are scaled: an interrupted import does this many again.
+    /// The most rows of a transaction when pictures are scaled. An interrupted import has to scale at most so many again.
     private static let pictureRows = 256
 
-    /// Threads that ingest files: more than a small machine has cores, as each waits for the disk most of its time; and as many as it has
-    /// cores to scale pictures, which computes, and takes memory for each.
+    /// The number of threads that ingest files. Without scaling it is four, because a thread waits for the disk most of the time.
+    /// With scaling it follows from the numbers of cores and the memory, because each thread computes and needs memory for a
+    /// picture.
     private static func workerCount(_ options: ImportOptions) -> Int {
         guard options.pictures != nil else { return 4 }
         let machine = ProcessInfo.processInfo
@@ -41,7 +42,7 @@ actor ImportSession {
     init(
         source given: ImportSource, container url: URL, options givenOptions: ImportOptions, new: NewContainer? = nil
     ) async throws {
-        // Before anything is made: a mistyped path, or a source that can't be used, must not leave an empty container.
+        // The source is checked before anything is made: a mistyped path must not leave an empty container.
         let prepared = try PreparedSource(given, format: givenOptions.format)
         self.prepared = prepared
         do {
@@ -64,7 +65,7 @@ actor ImportSession {
                 typesBefore = try await setting.store.types()
                 try Self.checkSpelling(of: options.type, among: typesBefore)
                 let existing = typesBefore.first { $0.name == options.type }
-                // Another process has made the container meanwhile, and the type.
+                // Another process has made the container and the type meanwhile.
                 if existing != nil, case .file = given { early = nil }
                 if early != nil, existing != nil {
                     let cause = StoreError(.busy, "another process has made \(url.path) meanwhile; import again")
@@ -77,7 +78,7 @@ actor ImportSession {
                 scratch = setting.scratch
                 self.options = options
 
-                // They are made with the first record, so that an import that comes to nothing leaves none.
+                // This only checks. The types are made with the first record, so that an import without records leaves none.
                 try await store.declare(options.schema, environment: environment, isDryRun: true)
                 if isFolder, let existing { try Self.checkPhotos(against: existing, options: options) }
 
@@ -125,7 +126,7 @@ actor ImportSession {
     func run(report: @Sendable (ImportProgress) -> Void) async throws -> ImportSummary {
         try await runStages(report: report)
         let state = rejects.state
-        // A source without rows is a way to have the types made.
+        // An import of a source without rows makes the types, too.
         if state.rejected == 0 || state.rejected < state.read {
             try await store.declare(options.schema, environment: environment)
         }
@@ -165,7 +166,7 @@ actor ImportSession {
             async let completing = complete(toComplete)
             async let writing: Void = write(toWrite)
             let written = toWrite?.batch
-            // The write first: when it fails, what was read after it is of no use.
+            // The write comes first: when it fails, the batches after it have no use.
             try await writing
             (completed, filled) = (try await completing, try await reading)
             if let written {
@@ -177,11 +178,13 @@ actor ImportSession {
         }
     }
 
-    /// Lets go of everything; with `isWhole`, nothing is left to clean up.
+    /// Ends the session and removes its temporary files.
+    ///
+    /// - Parameter isWhole: Whether no files of refused rows are left, so that the container needs no cleaning.
     func end(isWhole: Bool) {
         if isWhole { blobs.close() }
         prepared.remove()
-        // What can't be removed lies in the folder for temporary files, and is nothing that the import is about.
+        // A file that can't be removed stays in the system's folder for temporary files.
         if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
 

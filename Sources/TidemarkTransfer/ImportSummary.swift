@@ -1,52 +1,55 @@
 public import TidemarkModel
 
-/// What an import has done, in records.
+/// The counts and observations of an import.
 public struct ImportSummary: Hashable, Sendable {
-    /// Rows that were read, with those that were refused.
+    /// The number of rows that were read, including refused ones.
     public var read = 0
-    /// What was done with the rows that were accepted.
+    /// The effects of the accepted rows on records.
     public var changes = ChangeCounts()
-    /// Rows that were refused.
+    /// The number of rows that were refused.
     public var rejected = 0
-    /// What was done with the files that the rows name.
+    /// The counts of the files that the rows name.
     public var assets = AssetCounts()
-    /// What was made of pictures; `nil` where the options do not ask for it.
+    /// The counts of scaled pictures; `nil` if the options do not scale pictures.
     public var pictures: PictureCounts?
-    /// Whether nothing was written, since the import was a rehearsal.
+    /// Whether the import was a dry run, which writes nothing.
     public var isDryRun = false
-    /// How long the import took.
+    /// The duration of the import.
     public var duration: Duration = .zero
-    /// Rows that an interrupted import had done before, counted in the above; `nil` when this is no continuation.
+    /// The number of rows that an interrupted import had read before. The counts above include them. `nil` if the import does not
+    /// continue another.
     public var resumedAfter: Int?
-    /// Of `rejected`, those that an interrupted import has described elsewhere, if at all: the rejects file lacks them.
+    /// The number of the rejected rows that the rejects file lacks, because an interrupted import had another rejects file or
+    /// none.
     public var rejectedElsewhere = 0
-    /// Record types that the import has made, with their fields.
+    /// The record types that the import has made, with their fields.
     public var newTypes: [RecordTypeSchema] = []
-    /// Of types that were there, the fields that the import has added.
+    /// The existing types to which the import has added fields, with these fields only.
     public var newFields: [RecordTypeSchema] = []
-    /// Asset fields of the options that no row has; empty for a continuation, which does not know of the rows before.
+    /// The asset fields of the options that no row has; empty for a continuation, which does not know the earlier rows.
     public var absentAssetFields: [String] = []
-    /// What mappings of the options rename and no row has; likewise.
+    /// The source fields of mappings of the options that no row has; empty for a continuation.
     public var absentMappings: [String] = []
     /// Fields with times that have no offset, which were read in the time zone of the options.
     public var localTimeFields: [String] = []
-    /// Where records were named by their content: the columns that could name them, as each row of the first batch has a value of
-    /// its own there. `nil` where names were given.
+    /// If names were derived from the content of rows: the columns that could name the records, because their values differ in
+    /// all rows of the first batch. Otherwise `nil`.
     public var namingColumns: [String]?
-    /// New text fields whose values name files that are there.
+    /// New text fields whose values name existing files.
     public var fileFields: [String] = []
-    /// Files of a folder that are no photos, counted by their extension in lower case; without one, by the empty text.
+    /// The numbers of files of a folder that are not photos, by their extension in lower case; the empty text stands for no
+    /// extension.
     public var passedOver: [String: Int] = [:]
     /// The first few refusals of this run.
     public var firstRejections: [Rejection] = []
 
-    /// Why a row was refused.
+    /// A refused row, with the reason.
     public struct Rejection: Hashable, Sendable {
-        /// From 1; of a folder, the file's number.
+        /// The number of the line, from 1; for a folder, the number of the file.
         public let line: UInt64
-        /// Empty when it is the row.
+        /// The name of the field; empty when the reason concerns the whole row.
         public let field: String
-        /// Why, as a sentence for a person.
+        /// The reason, as a sentence for a person.
         public let reason: String
     }
 }
@@ -57,7 +60,7 @@ extension ImportSummary: Encodable {
         case referenced, stored, deduplicated, bytes, passedOver, localTimeFields, pictures
     }
 
-    /// The object that `tidemark import --json` prints.
+    /// Encodes the object that `tidemark import --json` prints.
     public func encode(to encoder: any Encoder) throws {
         var object = encoder.container(keyedBy: Key.self)
         try object.encode(read, forKey: .read)
@@ -79,14 +82,14 @@ extension ImportSummary: Encodable {
     }
 }
 
-/// How far an import is.
+/// The progress of an import.
 public struct ImportProgress: Sendable {
-    /// What is done so far.
+    /// The summary so far.
     public var summary: ImportSummary
-    /// Bytes of the source that are done; of a folder, files.
+    /// The bytes of the source that are done; for a folder, the number of files.
     public var done: Int
-    /// The same for the whole source; `nil` when that is not known.
+    /// The bytes, or the number of files, of the whole source; `nil` when that is not known.
     public var total: Int?
-    /// Whether the source is a folder, whose files are counted.
+    /// Whether the source is a folder, so that files are counted.
     public var isFolder: Bool
 }

@@ -4,14 +4,16 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// The container that an import goes into, opened; for a dry run, a scratch store that behaves like it.
+/// The open container of an import; for a dry run, a temporary store with the same types and records.
 struct ImportTarget {
     let store: RecordStore
     let blobs: BlobStore
     let environment: StoreEnvironment
     let scratch: URL?
 
-    /// - Parameter new: Is told of the container where this makes it, also when opening its store fails.
+    /// Opens the container, and makes it if it is missing.
+    ///
+    /// - Parameter new: Records the container if this makes it, also when opening its store fails.
     static func open(_ url: URL, options: ImportOptions, new: NewContainer? = nil) async throws -> ImportTarget {
         guard options.isDryRun else {
             try checkDeployable(url, options: options)
@@ -36,20 +38,20 @@ struct ImportTarget {
                 environment: environment,
                 scratch: scratch)
         } catch {
-            // The caller gets the first error; the folder is one for temporary files.
+            // The caller gets the first error. A folder that stays is in the system's folder for temporary files.
             try? FileManager.default.removeItem(at: scratch)
             throw error
         }
     }
 
-    /// Lets go of it before anything was ingested: nothing is left to clean up.
+    /// Closes the target before anything was ingested, so that nothing has to be cleaned up.
     func abandon() {
         blobs.close()
-        // What stays lies in the folder for temporary files.
+        // A folder that stays is in the system's folder for temporary files.
         if let scratch { try? FileManager.default.removeItem(at: scratch) }
     }
 
-    /// A new production container gets its schema from a file, or it could never get one.
+    /// Makes sure that a new production container gets its schema from a file: its schema is fixed from the beginning.
     private static func checkDeployable(_ url: URL, options: ImportOptions) throws {
         guard options.environment == .production, try existingContainer(at: url) == nil else { return }
         guard options.schema.contains(where: { $0.name == options.type }) else {
@@ -58,7 +60,7 @@ struct ImportTarget {
         }
     }
 
-    /// Whether the container is still to be made.
+    /// Whether the container does not exist yet.
     static func isNew(_ url: URL) -> Bool {
         !FileManager.default.fileExists(atPath: url.appendingPathComponent("container.json").path)
     }
@@ -68,14 +70,15 @@ struct ImportTarget {
             return try ContainerDirectory(openingAt: url)
         } catch {
             if error.code == .notFound { return nil }
-            // Where it can't be listed, the error above is what is wrong.
+            // If the folder can't be listed, the error above is thrown.
             let names = try? FileManager.default.contentsOfDirectory(atPath: url.path)
             if error.code == .notAStore, names?.isEmpty == true { return nil }
             throw error
         }
     }
 
-    /// A production container stays one; a development container can be treated as production for one import.
+    /// Returns the environment of the import. A development container can be used as production for one import, but not the
+    /// reverse.
     private static func environment(
         of container: ContainerDirectory, options: ImportOptions
     ) throws(ImportError) -> StoreEnvironment {

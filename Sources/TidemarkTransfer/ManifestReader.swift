@@ -15,23 +15,25 @@ actor ManifestReader: BatchReader {
     private let knownFields: [KnownField]
     private let nameField: String?
     private let assetsRoot: URL
-    /// What the first batch has shown.
+    /// The observations about the first batch.
     private var firstNotes: SourceNotes?
 
-    /// A field whose type is not to be inferred. Those that may be lists come last.
+    /// A field whose type is known. Fields that may be lists come last.
     struct KnownField {
         let name: String
         let type: FieldType
         var isBoolean = false
-        /// It is a list of that type where its first value is a list.
+        /// Whether the field becomes a list of the type if its first value is a list.
         var mayBeList = false
-        /// The type of the records that it refers to.
+        /// The type of the records that the field refers to.
         var target: String?
 
         var code: tide_type { RecordTypeSchema.Field(name: name, type: type, isBoolean: isBoolean).code }
     }
 
-    /// - Parameter assetsRoot: Where paths of files begin.
+    /// Opens a manifest.
+    ///
+    /// - Parameter assetsRoot: The folder to which paths of files are relative.
     init(
         source: ImportSource, options: ImportOptions, nameField: String?, assetsRoot: URL = URL(fileURLWithPath: "."),
         knownFields: [KnownField]
@@ -66,7 +68,7 @@ actor ManifestReader: BatchReader {
         return notes
     }
 
-    /// Notes which columns could name the rows, and which name files.
+    /// Finds the columns that could name the rows, and the columns that name files.
     private func look(at batch: RecordBatch) -> SourceNotes {
         var notes = SourceNotes()
         if nameField == nil { notes.namingColumns = [] }
@@ -152,7 +154,7 @@ final class Manifest {
 
     deinit { tide_manifest_destroy(pointer) }
 
-    /// True when the source is at its end.
+    /// Reads rows into a batch. Returns `true` when the source is at its end.
     func read(into batch: RecordBatch) throws(ImportError) -> Bool {
         var error = tide_error()
         let status = tide_manifest_read(pointer, batch.pointer, &error)
@@ -194,7 +196,7 @@ final class Manifest {
             ? ImportError(.manifest, "\(name): \(error.text)") : ImportError(.source, "cannot read \(name): \(error.text)")
     }
 
-    /// Lends the core the options for the length of a call.
+    /// Passes the options to a call of the C core, as memory that is valid during the call.
     static func withOptions(
         _ options: ImportOptions, nameField: String?, knownFields: [ManifestReader.KnownField],
         _ body: (inout tide_manifest_options) -> tide_status

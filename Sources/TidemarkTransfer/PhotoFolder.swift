@@ -6,12 +6,13 @@ import TidemarkStore
 
 /// Reads a folder of photos, subfolders included, in the order of their names; see `tide_photo.h`.
 ///
-/// Names that begin with a dot are passed over, as are containers; symbolic links are not followed.
+/// Names that begin with a dot, and containers, are skipped. Symbolic links are not followed.
 actor PhotoFolder: BatchReader {
     private nonisolated let executor = StoreExecutor(label: "tidemark.photos")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// Files in the folder, counted when the first batch is read: a large folder takes a while, and this is the place to wait.
+    /// The number of files in the folder. They are counted when the first batch is read, since counting a large folder takes
+    /// time.
     private(set) var total: Int?
     private let root: URL
     private let type: String
@@ -29,15 +30,15 @@ actor PhotoFolder: BatchReader {
         .init(name: "width", type: .int64), .init(name: "height", type: .int64), .init(name: "position", type: .location),
     ]
 
-    /// Files ingested for one batch: each costs far more than a row.
+    /// The files of a batch. They are fewer than the rows of a manifest's batch, because a file takes much more time than a row.
     private static let filesPerBatch = 256
 
-    /// The field of their thumbnails, where these are made.
+    /// The field for thumbnails.
     static let thumbnailField = RecordTypeSchema.Field(name: "imageThumbnail", type: .asset)
 
     /// - Parameters:
     ///   - file: The name of the only file of the folder to read; `nil` for all.
-    ///   - pictures: What the workers make of pictures.
+    ///   - pictures: The conversion of pictures; `nil` for none.
     init(
         root: URL, file: String?, type: String, workers: IngestWorkers, pictures: PictureConversion? = nil
     ) throws(ImportError) {
@@ -76,7 +77,7 @@ actor PhotoFolder: BatchReader {
         return FilledBatch(batch: batch, isLast: entries.count < Self.filesPerBatch, position: position, blobs: blobs)
     }
 
-    /// Nothing of a folder is named in the options.
+    /// Returns the files that are not photos. The options name no fields of a folder, so there are no other notes.
     func notes() -> SourceNotes { SourceNotes(passedOver: passedOver) }
 
     func resume(at position: SourcePosition) throws {
@@ -92,7 +93,7 @@ actor PhotoFolder: BatchReader {
         self.position = position
     }
 
-    /// Ingests the files, in runs between those that can't be read.
+    /// Ingests the files in runs. A run ends at a file that can't be read, which is refused.
     private func ingest(_ entries: [FolderWalk.Entry], first: UInt64, batch: RecordBatch) throws -> [BlobStore.Blob] {
         var blobs: [BlobStore.Blob] = []
         var rest = entries[...]
@@ -151,7 +152,8 @@ actor PhotoFolder: BatchReader {
     }
 }
 
-/// A digest of a sequence of paths (FNV-1a, 64 bits): tells whether a folder is still the same, to those who mean no harm.
+/// A digest of a sequence of paths (FNV-1a, 64 bits). It shows whether a folder has changed, but not against deliberate
+/// collisions.
 private struct PathDigest {
     private var state: UInt64 = 0xcbf2_9ce4_8422_2325
 
@@ -162,28 +164,29 @@ private struct PathDigest {
     var bytes: [UInt8] { (0..<8).map { UInt8(truncatingIfNeeded: state >> (8 * $0)) } }
 }
 
-/// Walks the files below a folder, one directory's names in memory at a time per level. Names are bytes: not all are UTF-8.
+/// Walks the files below a folder. For each level it keeps the names of one directory in memory. Names are bytes, since not all
+/// are UTF-8.
 private struct FolderWalk {
-    /// A path below the root, with its NUL.
+    /// A path below the root, with the NUL at its end.
     typealias Path = [CChar]
 
-    /// A file; or a file or folder that can't be read, which would silently be left out.
+    /// A file. With a `failure`, a file or folder that can't be read; it is reported, so that it is not left out silently.
     struct Entry {
         let path: Path
         var failure: String?
     }
 
-    /// A system call's number of an error.
+    /// The `errno` of a failed system call.
     private struct Failure: Error {
         let number: Int32
         var reason: String { String(cString: strerror(number)) }
     }
 
     private let root: URL
-    /// Names still to visit, last first, per level; the path of each level.
+    /// For each level its path, and the names that are still to be visited, in reverse order.
     private var levels: [(path: Path, names: [Path])] = []
 
-    /// One file below the root.
+    /// Makes a walk of one file below the root.
     init(root: URL, file: String) {
         self.root = root
         levels = [([], [Array(file.utf8CString)])]
@@ -196,13 +199,13 @@ private struct FolderWalk {
         } catch {
             throw ImportError(.source, "cannot read the folder \(root.path): \(error.reason)")
         }
-        // What can't be opened as a container is a folder like others.
+        // A folder that can't be opened as a container is a folder of photos.
         guard (try? ContainerDirectory(openingAt: root)) == nil else {
             throw ImportError(.source, "\(root.path) is a container, not a folder of photos; `tidemark export` reads it")
         }
     }
 
-    /// The next file below the root, and what can't be read.
+    /// Returns the next file below the root, or the next item that can't be read; `nil` at the end.
     mutating func next() -> Entry? {
         while let level = levels.last {
             guard let name = level.names.last else {
@@ -227,8 +230,8 @@ private struct FolderWalk {
         case unreadable(String)
     }
 
-    /// `nil` when it is to be passed over: a container, whose assets would be taken for photos; or what is gone since its folder was
-    /// read.
+    /// Examines an item. Returns `nil` for a container, whose assets must not be taken for photos, and for an item that was
+    /// removed after its folder was read.
     private func look(at path: Path) -> Found? {
         do throws(Failure) {
             guard try isFolder(path) else { return .file }
@@ -243,7 +246,7 @@ private struct FolderWalk {
 
     private static let containerFile = Array("container.json".utf8CString)
 
-    /// Others call files `container.json`, too.
+    /// Examines a folder that has a file `container.json`. It need not be a container, since other programs use that name, too.
     private func lookInto(_ path: Path, names: [Path]) -> Found? {
         let folder = URL(fileURLWithFileSystemRepresentation: absolute(path), isDirectory: true, relativeTo: nil)
         do throws(StoreError) {
@@ -269,7 +272,7 @@ private struct FolderWalk {
         return status.st_mode & S_IFMT == S_IFDIR
     }
 
-    /// Opens a folder below the root, following no symbolic link: one may have taken a folder's place since it was looked at.
+    /// Opens a folder below the root without following symbolic links: a link may have replaced the folder after it was examined.
     private func descriptor(of path: Path) throws(Failure) -> Int32 {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
         var folder = open(root.path, flags)
@@ -303,7 +306,7 @@ private struct FolderWalk {
             errno = 0
         }
         guard errno == 0 else { throw Failure(number: errno) }
-        // Last first, because they are taken from the end.
+        // Reverse order, because names are taken from the end.
         return names.sorted {
             $1.lexicographicallyPrecedes($0) { UInt8(bitPattern: $0) < UInt8(bitPattern: $1) }
         }

@@ -3,17 +3,19 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// A source as it can be read: a manifest, or photos of a folder; a zip archive is unpacked.
+/// A source that can be read: a manifest, or a folder of photos. A zip archive was unpacked.
 struct PreparedSource {
-    /// A file or standard input is a manifest, a folder holds photos.
+    /// The source. A file or standard input is a manifest; a folder has photos.
     var source: ImportSource
     var format: ImportFormat
     /// The only file of the folder to read.
     var photo: String?
-    /// Where an archive was unpacked to; gone with `remove()`.
+    /// The folder with the files of an unpacked archive; `remove()` deletes it.
     var unpacked: URL?
 
-    /// - Throws: ``ImportError`` `source` when the source can't be read, or is nothing that can be imported.
+    /// Examines a source, and unpacks it if it is an archive.
+    ///
+    /// - Throws: ``ImportError`` `source` when the source can't be read, or can't be imported.
     init(_ source: ImportSource, format given: ImportFormat) throws(ImportError) {
         self.source = source
         format = given
@@ -34,9 +36,9 @@ struct PreparedSource {
         }
     }
 
-    /// Removes what an archive was unpacked to.
+    /// Removes the files of an unpacked archive.
     func remove() {
-        // What stays lies in the folder for temporary files.
+        // A folder that stays is in the system's folder for temporary files.
         if let unpacked { try? FileManager.default.removeItem(at: unpacked) }
     }
 
@@ -63,9 +65,9 @@ struct PreparedSource {
         format = Self.format(of: url)
     }
 
-    /// The first bytes of a regular file; none of a pipe, which they would be lost to.
+    /// The first bytes of a regular file. Nothing is read from a pipe, since these bytes would be lost.
     private static func head(of url: URL) -> [UInt8] {
-        // A file that can't be read has no bytes; reading it as a source shows why.
+        // For a file that can't be read this returns no bytes. Reading it as a source reports the error.
         guard FileIdentity(url)?.isFile == true, let file = try? FileHandle(forReadingFrom: url) else { return [] }
         defer { try? file.close() }
         return (try? file.read(upToCount: 12)).flatMap { $0 }.map(Array.init) ?? []
@@ -77,7 +79,7 @@ struct PreparedSource {
         return head.withUnsafeBufferPointer { head in
             guard let start = head.baseAddress else { return false }
             var image = tide_image()
-            // That it breaks off is no matter: its kind is told first.
+            // The probe may fail because the bytes end early. It has recognised the kind of image by then.
             _ = tide_image_probe(tide_bytes(memory: start, descriptor: -1, size: UInt64(head.count)), &image, nil)
             return image.media != TIDE_MEDIA_UNKNOWN
         }
@@ -102,7 +104,7 @@ struct PreparedSource {
 
     private static func spreadsheet(_ url: URL) -> String { "\(url.path) is a spreadsheet; save it as CSV and import that" }
 
-    /// What a file's extension tells; that of compression is left out.
+    /// The form that a file's extension names, without an extension of compression.
     private static func format(of url: URL) -> ImportFormat {
         var url = url
         if ["gz", "zst"].contains(url.pathExtension.lowercased()) { url.deletePathExtension() }
@@ -113,7 +115,7 @@ struct PreparedSource {
         }
     }
 
-    /// Whether a file's extension tells that tabs separate its cells.
+    /// Whether a file's extension means that tabs separate its cells.
     static func hasTabs(_ source: ImportSource) -> Bool {
         guard case .file(var url) = source else { return false }
         if ["gz", "zst"].contains(url.pathExtension.lowercased()) { url.deletePathExtension() }
@@ -156,13 +158,13 @@ struct PreparedSource {
         }
     }
 
-    /// Decides what of an archive is imported: its only manifest, or its photos.
+    /// Chooses the part of an archive that is imported: its only manifest, or its photos.
     private mutating func choose(_ url: URL, _ given: ImportFormat, _ folder: URL) throws(ImportError) {
         let files = try Self.files(in: folder)
         if files.contains("[Content_Types].xml") { throw ImportError(.source, Self.spreadsheet(url)) }
         let kinds: Set = ["csv", "tsv", "tab", "jsonl", "ndjson", "json", "geojson"]
         var manifests = files.filter { kinds.contains(URL(fileURLWithPath: $0).pathExtension.lowercased()) }
-        // Whatever its name, when it is alone and is to be a manifest.
+        // A single file is the manifest whatever its name is, if the format of a manifest was given.
         if manifests.isEmpty, files.count == 1, given != .auto, given != .photos { manifests = files }
         if given == .photos || manifests.isEmpty {
             guard given == .auto || given == .photos else {
@@ -182,7 +184,7 @@ struct PreparedSource {
         format = given == .auto ? Self.format(of: manifest) : given
     }
 
-    /// The files below a folder, without hidden ones and what macOS adds to archives.
+    /// The files below a folder, without hidden files and those that macOS adds to archives.
     private static func files(in folder: URL) throws(ImportError) -> [String] {
         let paths: [String]
         do {

@@ -2,14 +2,14 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// Writes refused rows, a JSON object a line; see Documentation/Formats/rejects.md.
+/// Writes refused rows, one JSON object in each line; see Documentation/Formats/rejects.md.
 final class RejectsFile {
     private let handle: FileHandle
     private let path: String
-    /// Bytes in the file; of a pipe or a device, bytes written.
+    /// The bytes in the file; for a pipe or a device, the bytes written.
     private(set) var length: UInt64 = 0
 
-    /// Opens the file, or makes it; what is in it stays until `begin`.
+    /// Opens the file, and makes it if it is missing. Its contents stay until `begin`.
     init(at url: URL) throws(ImportError) {
         path = url.path
         let descriptor = open(url.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
@@ -19,12 +19,13 @@ final class RejectsFile {
 
     /// Empties the file.
     ///
-    /// - Parameter keeping: Bytes of an interrupted import that stay. A file that has fewer is not that import's, and is emptied.
+    /// - Parameter keeping: The bytes of an interrupted import that stay. A file with fewer bytes is not that import's, and is
+    ///   emptied.
     func begin(keeping: UInt64) throws(ImportError) {
         let descriptor = handle.fileDescriptor
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw Self.failure(.output, path: path, errno) }
-        // A pipe or a device has nothing to cut.
+        // A pipe or a device can't be truncated.
         guard status.st_mode & S_IFMT == S_IFREG else { return }
         length = UInt64(status.st_size) >= keeping ? keeping : 0
         guard ftruncate(descriptor, off_t(length)) == 0, lseek(descriptor, off_t(length), SEEK_SET) >= 0 else {
@@ -32,7 +33,7 @@ final class RejectsFile {
         }
     }
 
-    /// Refuses a path at which the rejects would overwrite what is imported, or lie in the container.
+    /// Refuses a path at which the rejects would overwrite the source, or be inside the container.
     static func check(_ url: URL, source: ImportSource, container: URL) throws(ImportError) {
         let imported =
             switch source {
@@ -48,7 +49,7 @@ final class RejectsFile {
         }
     }
 
-    /// Appends the refusals of a batch, and sees to it that they are on disk.
+    /// Appends the refusals of a batch, and makes them durable.
     func append(_ rejections: [RecordBatch.Rejection]) throws(ImportError) {
         guard !rejections.isEmpty else { return }
         var lines: [UInt8] = []

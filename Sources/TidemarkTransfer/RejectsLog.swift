@@ -3,18 +3,18 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Keeps an import's account: what was read, written and refused so far, and the refusals themselves.
+/// Counts the rows that an import has read, written and refused, and keeps the refusals.
 ///
-/// `@unchecked Sendable`: the file is written in the store's transactions, one after another; the account is behind a mutex.
+/// `@unchecked Sendable`: the file is written in the store's transactions, one after the other. A mutex guards the counts.
 final class RejectsLog: @unchecked Sendable {
     private let file: RejectsFile?
     private let account: LockedValue<ImportPosition>
     private let firstRejections = LockedValue<[ImportSummary.Rejection]>([])
     private let failed = LockedValue<ImportError?>(nil)
     private static let shownRejections = 10
-    /// Rows that an interrupted run had read.
+    /// The number of rows that an interrupted run had read; `nil` if there was none.
     let resumedAfter: Int?
-    /// Rows that an interrupted run had refused, and that are not in the file.
+    /// The number of rows that an interrupted run had refused and that are not in the file.
     let rejectedElsewhere: Int
 
     private let scalesPictures: Bool
@@ -33,10 +33,10 @@ final class RejectsLog: @unchecked Sendable {
 
     var shown: [ImportSummary.Rejection] { firstRejections.withLock { $0 } }
     var state: ImportPosition { account.withLock { $0 } }
-    /// Why the file could not be written. The store, in whose transaction that was, takes it for a fault of its own.
+    /// The error of writing the file. It happens in a transaction of the store, which would report it as an error of the store.
     var failure: ImportError? { failed.withLock { $0 } }
 
-    /// Enters a batch that was just written; the refusals are on disk when this returns.
+    /// Counts a batch that was just written. Its refusals are durable when this returns.
     func note(_ filled: FilledBatch, counts: ChangeCounts) throws -> ImportPosition {
         let batch = filled.batch
         let rejections = batch.rejections

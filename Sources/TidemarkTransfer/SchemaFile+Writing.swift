@@ -47,7 +47,7 @@ extension SchemaFile {
         return "{\"types\": \(list(texts, indent: 0))}\n"
     }
 
-    /// Names are identifiers; only a damaged store has others.
+    /// A name in quotes. Names are identifiers without characters to escape, except in a damaged store.
     private static func quoted(_ text: String) -> String {
         var bytes: [UInt8] = []
         JSONString.append(text, to: &bytes)

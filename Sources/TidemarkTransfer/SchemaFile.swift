@@ -32,15 +32,15 @@ public enum SchemaFile {
         let types: [RecordType]
     }
 
-    /// Bytes that a schema file has at the most. 100 types of 256 fields with names of 200 bytes have fewer.
+    /// The most bytes of a schema file. 100 types of 256 fields with names of 200 bytes have fewer.
     private static let sizeLimit = 8 << 20
 
-    /// Types that a schema file has at the most.
+    /// The most types of a schema file.
     private static let typeLimit = 10_000
-    /// Unique keys, and indexes, that a type has at the most. SQLite has few more for a table.
+    /// The most unique keys, and the most indexes, of a type. SQLite allows few more for a table.
     private static let indexLimit = 64
 
-    /// Refuses lists that are longer than can be meant, before anything is compared with anything.
+    /// Refuses lists that are unreasonably long, before their elements are compared with each other.
     private static func checkCounts(_ file: File, _ url: URL) throws(ImportError) {
         func check(_ count: Int, _ most: Int, _ what: String, at place: String) throws(ImportError) {
             guard count > most else { return }
@@ -54,7 +54,10 @@ public enum SchemaFile {
         }
     }
 
-    /// - Throws: ``ImportError`` `source` when the file can't be read, `schemaFile` when it is wrong; the message names the place.
+    /// Reads a schema file.
+    ///
+    /// - Throws: ``ImportError`` `source` when the file can't be read; `schemaFile` when it is wrong. The message names the
+    ///   place.
     public static func read(_ url: URL) throws(ImportError) -> [RecordTypeSchema] {
         let data: Data
         do {
@@ -75,7 +78,7 @@ public enum SchemaFile {
         }
         try checkCounts(file, url)
         var types: [RecordTypeSchema] = []
-        // As collisions are found: without the case of letters.
+        // The names by their lower-case forms, to find names that differ by the case of letters only.
         var names: [String: String] = [:]
         for (i, type) in file.types.enumerated() {
             var fields: [RecordTypeSchema.Field] = []
@@ -157,7 +160,7 @@ public enum SchemaFile {
         return types
     }
 
-    /// The indexes of a type. The store checks what values they can have.
+    /// Returns the indexes of a type. The store checks whether their fields can be indexed.
     private static func indexes(
         _ indexes: [File.RecordType.Index], of fields: [RecordTypeSchema.Field], at place: String
     ) throws(ImportError) -> [FieldIndex] {
@@ -196,7 +199,7 @@ public enum SchemaFile {
         return "\(path(context.codingPath)): \(context.debugDescription)"
     }
 
-    /// What a value of the file has to be, in JSON's words.
+    /// The kind of value that the file needs, in JSON's words.
     private static func wanted(_ type: any Any.Type) -> String {
         if type is String.Type { return "a text" }
         if type is Bool.Type { return "true or false" }

@@ -1,17 +1,17 @@
 import CZlib
 
-/// Packs and unpacks bodies as `gzip` does.
+/// Compresses and decompresses bodies with gzip.
 package enum Gzip {
     package enum Failure: Error {
-        /// It is none, or a part is missing.
+/// The bytes are not gzip, or incomplete.
         case malformed
-        /// Unpacked it has more bytes than were asked for.
+/// The decompressed bytes exceed the limit.
         case tooLong
     }
 
     private static let bufferSize = 64 << 10
 
-    /// Packs, quickly rather than well; `nil` where there is no memory for it.
+    /// Compresses bytes, with the fastest level. Returns `nil` if there is not enough memory.
     package static func packed(_ bytes: [UInt8]) -> [UInt8]? {
         var stream = z_stream()
         guard
@@ -36,9 +36,12 @@ package enum Gzip {
         }
     }
 
-    /// Unpacks, a piece at a time.
+    /// Decompresses bytes piece by piece.
     ///
-    /// - Parameter more: Is asked whether so many more bytes may be held.
+    /// - Parameters:
+    ///   - limit: The most bytes of the result.
+    ///   - more: Called with the size of each piece before the piece is kept. It throws if there is no room for the piece.
+    /// - Throws: ``Failure``; the errors of `more`.
     package static func unpacked(_ bytes: [UInt8], limit: Int, more: (Int) throws -> Void) throws -> [UInt8] {
         var stream = z_stream()
         guard inflateInit2_(&stream, 15 + 16, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {

@@ -3,7 +3,7 @@ package import Foundation
 package import TidemarkCloud
 import TidemarkModel
 
-/// A value of a JSON text that has been read. Valid only while ``JSONText`` reads it.
+/// A value of a JSON text. It is valid only during the call of ``JSONText/read(_:values:_:)`` that has passed it.
 package struct JSONNode {
     fileprivate let root: UnsafePointer<tide_json_node>
     fileprivate let index: Int
@@ -18,17 +18,18 @@ package struct JSONNode {
     fileprivate var textBytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: node.text, count: Int(node.length)) }
 }
 
-/// Reads JSON texts that come from outside.
+/// Reads JSON texts from untrusted sources.
 package enum JSONText {
-    /// Containers within each other.
+    /// The deepest nesting of arrays and objects.
     package static let depth = 32
-    /// Values of one text, of a request.
+    /// The most values in the text of a request.
     package static let values = 600_000
 
-    /// Reads a text, and hands its value over.
+    /// Reads a text, and passes its value to `body`.
     ///
-    /// - Parameter most: Values that it may have.
-    /// - Throws: `CloudError` `invalidArguments` for what is no JSON, too deep or too large, or has a name twice; what `body` throws.
+    /// - Parameter most: The most values that the text may have.
+    /// - Throws: `CloudError` `invalidArguments` for a text that is not JSON, is too deep or too large, or has an object with the
+    ///   same name twice; the errors of `body`.
     package static func read<Result>(
         _ bytes: some ContiguousBytes, values most: Int = values, _ body: (JSONNode) throws(CloudError) -> Result
     ) throws(CloudError) -> Result {
@@ -66,7 +67,7 @@ package enum JSONText {
     }()
 }
 
-// What it is. `null` is as if it were not there; a value of another kind is refused, with its place.
+// The kind and the value of a node.
 extension JSONNode {
     package var isNull: Bool { kind == TIDE_JSON_NULL }
     package var isObject: Bool { kind == TIDE_JSON_OBJECT }
@@ -82,11 +83,11 @@ extension JSONNode {
         default: nil
         }
     }
-    /// A number that is a whole one, however it is written.
+    /// The value of a whole number, also if it is written with a fraction or an exponent; `nil` for any other value.
     package var wholeNumber: Int64? {
         kind == TIDE_JSON_INTEGER ? node.integer : kind == TIDE_JSON_NUMBER ? Int64(exactly: node.number) : nil
     }
-    /// Whether it is a string with these bytes.
+    /// Whether the node is a string with these bytes.
     package func isString(_ wanted: StaticString) -> Bool {
         kind == TIDE_JSON_STRING && Self.equal(textBytes, wanted)
     }
@@ -96,7 +97,7 @@ extension JSONNode {
             && (bytes.isEmpty || memcmp(bytes.baseAddress!, wanted.utf8Start, bytes.count) == 0)
     }
 
-    /// A member that is there and is not `null`.
+    /// The member of a name; `nil` if the object lacks it, or if it is `null`.
     package subscript(_ name: StaticString) -> JSONNode? {
         guard kind == TIDE_JSON_OBJECT else { return nil }
         var at = index + 1
@@ -108,7 +109,7 @@ extension JSONNode {
         return nil
     }
 
-    /// The members of an object, those that are `null` as well.
+    /// The members of an object, including those that are `null`.
     package var members: some Sequence<(name: String, value: JSONNode)> {
         var at = index + 1
         var left = kind == TIDE_JSON_OBJECT ? node.length : 0
@@ -124,7 +125,7 @@ extension JSONNode {
 
     package var memberCount: Int { kind == TIDE_JSON_OBJECT ? Int(node.length) : 0 }
 
-    /// The elements of an array; none of anything else.
+    /// The elements of an array; empty for any other value.
     package var elements: some Sequence<JSONNode> {
         var at = index + 1
         var left = kind == TIDE_JSON_ARRAY ? node.length : 0
@@ -138,7 +139,7 @@ extension JSONNode {
         }
     }
 
-    /// It as a JSON text again.
+    /// The value as a JSON text.
     package var text: String {
         var json = JSONWriter()
         write(&json)
@@ -169,9 +170,9 @@ extension JSONNode {
     package var elementCount: Int { kind == TIDE_JSON_ARRAY ? Int(node.length) : 0 }
 }
 
-// What is wanted.
+// Reading with errors: a value of another kind is refused with its place. A member that is `null` counts as missing.
 extension JSONNode {
-    /// Where it stands: `operations[3].record.fields.title`; empty for the whole text.
+    /// The place of the value in the text: `operations[3].record.fields.title`; empty for the whole text.
     package var place: String {
         var path = ""
         var container = JSONNode(root: root, index: 0)
@@ -195,13 +196,13 @@ extension JSONNode {
         return path
     }
 
-    /// What is wrong with it, with its place.
+    /// Returns the error for a wrong value, with its place.
     package func refusal(_ what: String) -> CloudError {
         let place = place
         return CloudError(.invalidArguments, place.isEmpty ? "the body \(what)" : "\(place.prefix(200)) \(what)")
     }
 
-    /// A member that has to be there.
+    /// Returns a required member.
     package func required(_ name: StaticString) throws(CloudError) -> JSONNode {
         guard kind == TIDE_JSON_OBJECT else { throw refusal("is not an object") }
         guard let member = self[name] else { throw refusal("lacks the member '\(name)'") }
@@ -225,12 +226,12 @@ extension JSONNode {
 
     package func asBool() throws(CloudError) -> Bool {
         if let bool { return bool }
-        // Clients write 0 and 1, too.
+        // Some clients write 0 and 1.
         guard let integer, integer == 0 || integer == 1 else { throw refusal("is neither true nor false") }
         return integer == 1
     }
 
-    /// The elements of an array, of at most so many.
+    /// Returns the elements of an array, which may have at most `most` of them.
     package func asArray(most: Int = .max) throws(CloudError) -> [JSONNode] {
         guard isArray else { throw refusal("is not an array") }
         guard elementCount <= most else {

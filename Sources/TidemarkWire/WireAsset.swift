@@ -2,29 +2,29 @@ import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// What a request says of an asset that a field is to name.
+/// The description of an asset in a request that saves it in a field.
 package struct AssetClaim: Hashable, Sendable {
-    /// SHA-256 in hexadecimal digits, from clients of ours.
+    /// The SHA-256 in hexadecimal digits. Only Tidemark's clients send it.
     package var digest: String?
     package var fileChecksum: String?
     package var size: Int64?
-    /// From the server that has taken in the content.
+    /// The receipt from the server that has stored the content.
     package var receipt: String?
 }
 
 extension CloudAsset {
-    /// The same for the same content: base 64 of 0x01 and the first 20 bytes of the digest.
+    /// The checksum of the content: base64 of 0x01 and the first 20 bytes of the digest.
     package var fileChecksum: String { Self.checksum(bytes.prefix(20)) }
-    /// Base 64 of 0x01 and the last 20 bytes of the digest.
+    /// A second checksum: base64 of 0x01 and the last 20 bytes of the digest.
     package var referenceChecksum: String { Self.checksum(bytes.suffix(20)) }
-    /// Clients want one, of 16 bytes. Contents are not encrypted with it.
+    /// A key of 16 bytes, which clients of the protocol expect. Contents are not encrypted with it.
     package var wrappingKey: String { Data(bytes.suffix(16)).base64EncodedString() }
 
     private static func checksum(_ bytes: some Sequence<UInt8>) -> String { Data([1] + bytes).base64EncodedString() }
 
     private var bytes: [UInt8] { Hexadecimal.bytes(digest) ?? [] }
 
-    /// The members that every mention of an asset has.
+    /// Writes the members that describe an asset.
     package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
         json.member("fileChecksum", fileChecksum)
         json.member("size", size)
@@ -33,6 +33,8 @@ extension CloudAsset {
         if dialect.isExtended { json.member("tidemark") { $0.member("digest", digest) } }
     }
 
+    /// Reads an asset of an answer.
+    ///
     /// - Throws: `CloudError` `invalidArguments`.
     package init(answered node: JSONNode) throws(CloudError) {
         guard let digest = try node["tidemark"]?.string("digest") else { throw node.refusal("names no digest") }

@@ -2,7 +2,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension ZoneChanges {
-    /// The members of a zone's part of an answer, beside `zoneID`.
+    /// Writes the members of a zone in an answer, without `zoneID`.
     package func writeMembers(_ json: inout JSONWriter, types: Set<String>? = nil, _ dialect: WireDialect) {
         json.member("syncToken", token.rawValue)
         json.member("moreComing", moreComing)
@@ -80,7 +80,7 @@ extension DatabaseChanges {
 }
 
 extension RecordFailure {
-    /// A record of an answer that is an error.
+    /// Writes a record in an answer that is an error.
     package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
         json.object {
             $0.member("recordName", id.recordName)
@@ -89,7 +89,7 @@ extension RecordFailure {
         }
     }
 
-    /// `nil` for a record that is none.
+    /// Reads a record of an answer; `nil` if it is not an error.
     package init?(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         guard let error = try CloudError(answered: node, in: zone) else { return nil }
         self.init(

@@ -1,14 +1,14 @@
 package import TidemarkCloud
 
-/// What one side of a connection says to the other beside what the protocol has, and how it spells numbers.
+/// The variant of the protocol in which messages are written.
 package struct WireDialect: Sendable {
-    /// Whether it has members that only our programs know, by the name `tidemark`.
+    /// Whether messages have the members `tidemark`, which the protocol lacks and only Tidemark's programs read.
     package var isExtended: Bool
     /// Whether numbers are written as strings, for clients whose numbers are less precise.
     package var numbersAsStrings: Bool
-    /// Where the content of an asset can be fetched that a field of a record names; a server says it.
+    /// Returns the address from which the content of an asset in a field can be downloaded. Only servers set it.
     package var downloadURL: (@Sendable (_ asset: CloudAsset, _ record: CloudRecord, _ field: String) -> String)?
-    /// Is called with an error that is written and of whose reason clients are told less; a server logs it.
+    /// Called with an error that is written without its internal reason. A server logs it.
     package var onInternalReason: (@Sendable (CloudError) -> Void)?
 
     package init(isExtended: Bool, numbersAsStrings: Bool = false) {
@@ -16,6 +16,6 @@ package struct WireDialect: Sendable {
         self.numbersAsStrings = numbersAsStrings
     }
 
-    /// The header of a request whose sender knows our members.
+    /// The header of requests from clients that read the members `tidemark`.
     package static let header = "X-Tidemark-Extensions"
 }

@@ -2,7 +2,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudError.Code {
-    /// As the protocol calls it, and the status of a request that it is the answer to.
+    /// The protocol's name of the code, and the HTTP status of a request that fails with it.
     package var wire: (name: String, status: Int) {
         switch self {
         case .serverRecordChanged: ("CONFLICT", 409)
@@ -23,7 +23,8 @@ extension CloudError.Code {
         }
     }
 
-    /// What a code of the protocol stands for, where nothing closer is said. One that nobody knows is the server's error.
+    /// Makes the code of a name of the protocol, for answers without a more precise code. An unknown name becomes
+    /// `internalError`.
     package init(wire name: String) {
         self =
             switch name {
@@ -45,7 +46,7 @@ extension CloudError.Code {
             }
     }
 
-    /// All that an answer can name.
+    /// All codes that an answer can have.
     private static let known: Set<CloudError.Code> = [
         .networkUnavailable, .networkFailure, .serviceUnavailable, .requestRateLimited, .zoneBusy, .accountTemporarilyUnavailable,
         .serverRecordChanged, .limitExceeded, .batchRequestFailed, .zoneNotFound, .userDeletedZone, .changeTokenExpired,
@@ -60,9 +61,9 @@ extension CloudError.Code {
 }
 
 extension CloudError {
-    /// What an answer says of an error, within an object that says what it is about.
+    /// Writes the members of an error into the object of the item that it is about.
     ///
-    /// - Parameter name: The protocol's code, where it is another than that of ``code``.
+    /// - Parameter name: The protocol's code, if it differs from that of ``code``.
     package func writeMembers(_ json: inout JSONWriter, name: String? = nil, _ dialect: WireDialect) {
         json.member("serverErrorCode", name ?? code.wire.name)
         json.member("reason", reasonForClients)
@@ -86,12 +87,12 @@ extension CloudError {
         }
     }
 
-    /// An answer to a whole request.
+    /// Returns the answer to a request that fails as a whole.
     ///
     /// - Parameters:
-    ///   - uuid: Names the request.
-    ///   - name: The protocol's code, where it is another than that of ``code``.
-    ///   - redirectURL: Where somebody can sign in, when that is what is missing.
+    ///   - uuid: The identifier of the request.
+    ///   - name: The protocol's code, if it differs from that of ``code``.
+    ///   - redirectURL: The address at which a person can sign in, if the request lacks a session.
     package func answer(uuid: String, name: String? = nil, redirectURL: String? = nil, _ dialect: WireDialect) -> [UInt8] {
         var json = JSONWriter()
         json.object {
@@ -102,16 +103,16 @@ extension CloudError {
         return json.bytes
     }
 
-    /// The error that an item, or an answer, is; `nil` when it is none.
+    /// Reads the error of an item or of a whole answer; `nil` if it is not an error.
     ///
-    /// - Parameter zone: That of the records that are spoken of.
+    /// - Parameter zone: The zone of the records in the error.
     package init?(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         guard let name = try node.string("serverErrorCode") else { return nil }
         let extra = node["tidemark"]
         let code = try extra?.string("code").flatMap { Code(named: $0) } ?? Code(wire: name)
         self.init(
             code, try node.string("reason") ?? name,
-            // A server that wants a client to wait for longer than a day is not believed.
+            // A client waits for a day at the most, whatever a server asks for.
             retryAfter: try node.integer("retryAfter").map { .seconds(min(max(0, $0), 86_400)) },
             serverRecord: try extra?["serverRecord"].map { node throws(CloudError) in try CloudRecord(answered: node, in: zone) })
         if let denial = extra?["denial"],

@@ -2,23 +2,23 @@ import Foundation
 package import TidemarkCloud
 package import TidemarkModel
 
-/// A `records/modify` as it has come, before anything is looked up for it.
+/// A request `records/modify` in the form in which it arrived, before stored records are looked up.
 package struct WireModify {
-    /// One operation, and what of it is not a record's change.
+    /// An operation of the request, with its further members.
     package struct Item {
         package var operation: RecordOperation
         /// Whether the request names the record; if not, the operation has a new name.
         package var isNamed: Bool
-        /// Why it can't be done, whatever there is.
+        /// The error of an operation that can't be done in any case.
         package var failure: CloudError?
-        /// What a new share is for: the root's name, and what it was when it was decided.
+        /// The share, for an operation on the record of a share.
         package var share: WireShareRequest?
-        /// Fields whose assets came without a receipt, with their checksums: they are what the record has already, or nothing.
+        /// The fields whose assets have no receipt, with their checksums. Such an asset must be one that the record has already.
         package var checksums: [String: [String]] = [:]
         package var desiredKeys: Set<String>?
     }
 
-    /// In place of a digest: what follows is a checksum, and the digest is still to be found.
+    /// The beginning of a text that stands for a digest. A checksum follows, by which the digest has to be looked up.
     package static let checksumMark = "checksum:"
 
     package var zone: CloudZoneID
@@ -28,11 +28,13 @@ package struct WireModify {
     package var clientToken: String?
     package var items: [Item]
 
+    /// Reads a request.
+    ///
     /// - Parameters:
-    ///   - operations: As many as a request may have.
-    ///   - schema: The types of the fields of a record type that are known.
-    ///   - asset: The asset that a claim with a receipt or a digest is for.
-    ///   - newName: The name of a record that comes without one.
+    ///   - operations: The most operations of a request.
+    ///   - schema: Returns the known types of the fields of a record type.
+    ///   - asset: Returns the asset for a claim with a receipt or a digest.
+    ///   - newName: Returns the name for a record that has none.
     /// - Throws: `CloudError` `invalidArguments`, `limitExceeded`.
     package init(
         _ node: JSONNode, operations most: Int, schema: (String) -> [String: FieldType],
@@ -52,13 +54,13 @@ package struct WireModify {
     }
 }
 
-/// What a request to make or change a share says.
+/// The members of a request that makes or changes a share.
 package struct WireShareRequest {
     package var root: String?
     package var rootChangeTag: String?
     package var title: String?
     package var publicPermission: ShareParticipant.Permission?
-    /// Those who are to take part, but for the owner; `nil` where they are not spoken of.
+    /// The participants that the share is to have, without the owner; `nil` if the request does not change them.
     package var participants: [Participant]?
 
     package struct Participant {
@@ -126,7 +128,7 @@ extension WireModify.Item {
                     var missing: [String] = []
                     let reader = WireValueReader(zone: zone) { claim, node throws(CloudError) in
                         if let found = try asset(claim, type ?? "", field, node) { return found }
-                        // What it is, is known when the record is.
+                        // The asset can be found when the stored record is known.
                         missing.append(claim.fileChecksum ?? "")
                         return CloudAsset(digest: WireModify.checksumMark + (claim.fileChecksum ?? ""), size: claim.size ?? 0)
                     }
@@ -156,7 +158,7 @@ extension WireModify.Item {
 }
 
 extension JSONNode {
-    /// Names of fields; `nil` for all.
+    /// Reads a list of field names; `nil` for all fields.
     package func keys(_ name: StaticString) throws(CloudError) -> Set<String>? {
         guard let list = self[name] else { return nil }
         var keys: Set<String> = []
@@ -168,7 +170,7 @@ extension JSONNode {
         return keys
     }
 
-    /// The protocol spells it in two ways.
+    /// Whether the request asks for numbers as strings. The protocol has two spellings of this member.
     package var numbersAsStrings: Bool {
         get throws(CloudError) {
             if let value = try bool("numbersAsStrings") { return value }
@@ -177,7 +179,7 @@ extension JSONNode {
     }
 }
 
-// What a client of ours sends.
+// Requests of Tidemark's client.
 
 extension ModifyRecordsRequest {
     package func write(_ json: inout JSONWriter) {
@@ -228,7 +230,7 @@ extension RecordOperation {
     }
 }
 
-// What is answered.
+// Answers.
 
 extension RecordOutcome {
     package func write(_ json: inout JSONWriter, of id: CloudRecordID, _ dialect: WireDialect) {

@@ -1,6 +1,6 @@
 package import TidemarkCloud
 
-/// A value with a name on the wire, of which a newer server may know more than this version.
+/// An enum whose cases have names on the wire. A newer server may send names that this version does not know.
 package protocol WireNamed: CaseIterable, Equatable {
     /// A value that this version does not know.
     static var unknown: Self { get }
@@ -9,7 +9,7 @@ package protocol WireNamed: CaseIterable, Equatable {
 }
 
 extension WireNamed {
-    /// The value of a request.
+    /// Reads the value of a request.
     ///
     /// - Throws: `CloudError` `invalidArguments` for an unknown name.
     package init(wire node: JSONNode) throws(CloudError) {
@@ -21,7 +21,7 @@ extension WireNamed {
         self = value
     }
 
-    /// The value of an answer: `unknown` where this version does not know it.
+    /// Reads the value of an answer; `unknown` for a name that this version does not know.
     init(answered node: JSONNode) throws(CloudError) {
         let name = try node.asString()
         self = Self.allCases.first { $0.wireName == name } ?? .unknown

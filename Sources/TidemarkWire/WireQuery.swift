@@ -2,7 +2,9 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudQuery {
-    /// - Parameter schema: The types of the record type's fields that are known.
+    /// Reads a query.
+    ///
+    /// - Parameter schema: Returns the known types of the fields of a record type.
     package init(
         _ node: JSONNode, zone: CloudZoneID, schema: (String) -> [String: FieldType]
     ) throws(CloudError) {
@@ -45,7 +47,7 @@ extension CloudQuery {
 }
 
 extension JSONNode {
-    /// An array; or one object, which clients send as well.
+    /// Returns the elements of an array; or a single object, which some clients send.
     fileprivate func oneOrMore(_ name: StaticString) throws(CloudError) -> [JSONNode] {
         guard let member = self[name] else { return [] }
         return member.isObject ? [member] : try member.asArray(most: 20)
@@ -53,7 +55,7 @@ extension JSONNode {
 }
 
 extension CloudQuery.Key {
-    /// By its plain name and by the one with underscores.
+    /// The system fields, each with its plain name and its name with underscores.
     private static let system: [(plain: String, underscored: String, key: CloudQuery.Key)] = [
         ("recordName", "___recordID", .recordName), ("createdTimestamp", "___createTime", .created),
         ("createdUserRecordName", "___createdBy", .createdBy), ("modifiedTimestamp", "___modTime", .modified),
@@ -80,7 +82,7 @@ extension CloudQuery.Key {
         }
     }
 
-    /// The type of what every record has; and whether it is compared as a name.
+    /// The type of the key's values; `nil` for a field of unknown type.
     fileprivate func type(_ known: () -> [String: FieldType]) -> FieldType? {
         switch self {
         case .field(let name): known()[name]
@@ -117,7 +119,7 @@ extension CloudQuery.Filter {
         }
         let read: CloudValue
         if key.isName {
-            // A reference, or its name alone; a list of them.
+            // The value is a reference or a record's name, or a list of these.
             func name(_ node: JSONNode) throws(CloudError) -> CloudValue {
                 .string(try (node["recordName"] ?? node).asString())
             }
@@ -129,7 +131,7 @@ extension CloudQuery.Filter {
                 read = try name(value)
             }
         } else {
-            // A value that nobody has said the type of is of the field's: of its elements, or in a list, as the comparator has it.
+            // A value without a type has the field's scalar type; for comparators that take a list, it is a list of this type.
             switch try reader.field(
                 given,
                 known: { key.type(known).map { wantsList ? .list(of: $0.scalar) : FieldType($0.scalar) } })
@@ -156,7 +158,7 @@ extension CloudQuery.Sort {
     fileprivate init(_ node: JSONNode) throws(CloudError) {
         var place: Location?
         if let given = node["relativeLocation"] {
-            // Written as a place, or as the value of a field.
+            // The location is written as such, or as the value of a field.
             place = try Location(given["value"] ?? given)
         }
         self.init(try CloudQuery.Key(node), isAscending: try node.bool("ascending") ?? true, relativeLocation: place)

@@ -3,7 +3,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudRecord {
-    /// The object that a record is in answers.
+    /// Writes the object of a record in an answer.
     package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
         json.beginObject()
         json.member("recordName", id.recordName)
@@ -35,7 +35,7 @@ extension CloudRecord {
         json.endObject()
     }
 
-    /// A record of an answer.
+    /// Reads a record of an answer.
     package init(answered node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
         self.init(
@@ -68,8 +68,8 @@ extension CloudRecord {
         if type == CloudShare.recordType, node["participants"] != nil { share = try CloudShare(node, in: zone) }
     }
 
-    /// Why a record of an answer can't be taken: without the field it would be another record, and what it was would be lost with the next
-    /// save.
+    /// Returns the error for a record with an unreadable field. The record can't be used without the field, because the next save
+    /// would delete the field's value.
     private static func unreadable(
         _ field: String, _ node: JSONNode, of id: CloudRecordID, _ type: String, _ error: CloudError
     ) -> CloudError {
@@ -82,7 +82,7 @@ extension CloudRecord {
         return CloudError(error.code, "\(place) can't be read: \(error.reason)")
     }
 
-    /// What a deletion leaves, as answers and feeds have it.
+    /// Writes the object of a deleted record in an answer or a list of changes.
     package static func writeDeleted(
         _ id: CloudRecordID, type: String? = nil, _ json: inout JSONWriter, _ dialect: WireDialect
     ) {

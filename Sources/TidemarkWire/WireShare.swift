@@ -2,7 +2,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudShare {
-    /// The members that the record of a share has beside those of all records.
+    /// Writes the members that the record of a share has in addition to those of all records.
     package func writeMembers(_ json: inout JSONWriter, _ dialect: WireDialect) {
         json.member("publicPermission", publicPermission.wireName)
         json.list("participants") { for participant in participants { participant.write(&$0) } }
@@ -23,7 +23,7 @@ extension CloudShare {
         }
     }
 
-    /// The whole of it, where it is no record among others.
+    /// Writes a share as an object of its own.
     package func write(_ json: inout JSONWriter, _ dialect: WireDialect) {
         json.beginObject()
         json.member("recordName", id.recordName)
@@ -41,7 +41,7 @@ extension CloudShare {
         json.endObject()
     }
 
-    /// A share of an answer.
+    /// Reads a share of an answer.
     package init(_ node: JSONNode, in zone: CloudZoneID) throws(CloudError) {
         let zone = try node["zoneID"].map { node throws(CloudError) in try CloudZoneID(node) } ?? zone
         let extra = node["tidemark"]
@@ -68,7 +68,8 @@ extension ShareParticipant {
         json.endObject()
     }
 
-    /// A participant of an answer. What a newer server calls something that this version does not know is `unknown`, which permits nothing.
+    /// Reads a participant of an answer. A role, permission or status that this version does not know becomes `unknown`, which
+    /// permits nothing.
     package init(_ node: JSONNode) throws(CloudError) {
         self.init(
             id: try node.required("participantId").asString(),
@@ -130,11 +131,11 @@ extension UserIdentity {
 
     package init(_ node: JSONNode) throws(CloudError) {
         try self.init(answered: node)
-        // A request has to say whom it means.
+        // A request must have a known way to look the person up.
         if let given = node["lookupInfo"] { lookUp = try UserLookUp(given) }
     }
 
-    /// That of an answer: how somebody was found may be told in a way that this version does not know.
+    /// Reads an identity of an answer. A kind of look-up that this version does not know is left out.
     package init(answered node: JSONNode) throws(CloudError) {
         self.init(
             userRecordName: try node.string("userRecordName"),
@@ -161,7 +162,7 @@ extension UserLookUp {
         self = known
     }
 
-    /// `nil` where it is not one of the ways that are known.
+    /// Reads a look-up; `nil` for an unknown kind.
     fileprivate init?(known node: JSONNode) throws(CloudError) {
         if let address = try node.string("emailAddress") {
             self = .emailAddress(address)

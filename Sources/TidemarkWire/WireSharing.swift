@@ -1,7 +1,7 @@
 package import TidemarkCloud
 package import TidemarkModel
 
-// What our own operations of sharing say, beside the protocol's.
+// The messages of the operations of sharing that CloudKit Web Services lacks.
 
 extension ShareChange {
     package func write(_ json: inout JSONWriter) {
@@ -108,7 +108,7 @@ extension ShareAuditEntry {
         }
     }
 
-    /// An entry of an answer; `nil` for what this version does not know: something that a newer server does to shares.
+    /// Reads an entry of an answer; `nil` for a kind of event that this version does not know.
     package init?(answered node: JSONNode) throws(CloudError) {
         guard Kind(rawValue: try node.required("kind").asString()) != nil else { return nil }
         try self.init(node)
@@ -126,7 +126,7 @@ extension ShareAuditEntry {
 }
 
 extension CloudShare.Coverage {
-    /// The record that it is below; `nil` of a zone.
+    /// Makes the coverage of a hierarchy with this root; with `nil`, of the whole zone.
     package init(root: String?) { self = root.map { .hierarchy(root: $0) } ?? .zone }
 
     package var root: String? { if case .hierarchy(let root) = self { root } else { nil } }

@@ -3,10 +3,10 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension FieldType {
-    /// As the protocol calls it: `STRING`, `ASSETID_LIST`.
+    /// The protocol's name of the type: `STRING`, `ASSETID_LIST`.
     package var wireName: String { isList ? scalar.wireName + "_LIST" : scalar.wireName }
 
-    /// `nil` for what is none, or for `UNKNOWN_LIST`.
+    /// Makes the type of a name of the protocol; `nil` for any other name, and for `UNKNOWN_LIST`.
     package init?(wire name: String) {
         let isList = name.hasSuffix("_LIST")
         var base = isList ? String(name.dropLast(5)) : name
@@ -35,10 +35,10 @@ extension FieldType.Scalar {
 // Writing
 
 extension CloudValue {
-    /// The object that a field's value is.
+    /// Writes the object of a field's value.
     ///
     /// - Parameters:
-    ///   - encryption: The marks that the field has.
+    ///   - encryption: The marks of the field.
     ///   - url: Returns the address at which an asset's content can be fetched.
     package func write(
         _ json: inout JSONWriter, zone: CloudZoneID, _ dialect: WireDialect, encryption: CloudRecord.FieldEncryption = [],
@@ -83,12 +83,12 @@ extension CloudValue {
             asset.write(&json, dialect)
             json.member("downloadURL", url(asset))
             json.endObject()
-        // A list's elements are none.
+        // A list has no lists as elements.
         case .list: json.null()
         }
     }
 
-    /// Times to the microsecond, where milliseconds don't tell them.
+    /// Writes times in microseconds, if milliseconds are not exact.
     private func exactTimes(_ json: inout JSONWriter) {
         switch self {
         case .timestamp(let time) where time % 1000 != 0: json.member("tidemark") { $0.member("microseconds", time) }
@@ -101,7 +101,7 @@ extension CloudValue {
     }
 }
 
-/// Times of the protocol are milliseconds since 1970; ours are microseconds.
+/// Converts times. The protocol has milliseconds since 1970, a `CloudValue` microseconds since 1970.
 enum WireTime {
     static func milliseconds(_ time: Int64) -> Int64 { time / 1000 - (time % 1000 < 0 ? 1 : 0) }
 
@@ -143,20 +143,20 @@ extension Location {
 
 // Reading
 
-/// What a request or an answer says that a field has.
+/// The value of a field in a request or in an answer.
 package enum WireFieldValue: Hashable, Sendable {
     case value(CloudValue)
-    /// `null`: the field is to have none.
+    /// The `value` is `null` or missing: the field has no value.
     case cleared
-    /// A list without elements, of a type that nobody knows: as good as none.
+    /// A list without elements whose type neither the value nor the schema names. A saved record gets no value for it.
     case emptyList
 }
 
 /// Reads values of fields.
 package struct WireValueReader {
-    /// The zone that is spoken of.
+    /// The zone of the record. A reference into another zone is refused.
     package let zone: CloudZoneID
-    /// What becomes of a mention of an asset.
+    /// Makes the asset that a value names.
     package let asset: (AssetClaim, JSONNode) throws(CloudError) -> CloudAsset
 
     package init(zone: CloudZoneID, asset: @escaping (AssetClaim, JSONNode) throws(CloudError) -> CloudAsset) {
@@ -164,9 +164,10 @@ package struct WireValueReader {
         self.asset = asset
     }
 
-    /// A field's object, with `value` and perhaps `type`.
+    /// Reads the object of a field, which has `value` and may have `type`.
     ///
-    /// - Parameter known: The type that the schema has for the field; asked for where the value comes without one.
+    /// - Parameter known: Returns the type that the schema has for the field. It is called if the object names no
+    ///   type, or `UNKNOWN_LIST`.
     /// - Throws: `CloudError` `invalidArguments`, with the place.
     package func field(_ node: JSONNode, known: () -> FieldType?) throws(CloudError) -> WireFieldValue {
         guard node.isObject else { throw node.refusal("is no value of a field: an object with 'value' was expected") }
@@ -260,13 +261,13 @@ package struct WireValueReader {
         return CloudReference(name, action: known)
     }
 
-    /// The value of a field that nobody has said the type of.
+    /// Reads the value of a field without a type, and infers the type.
     private func inferred(_ node: JSONNode) throws(CloudError) -> WireFieldValue {
         guard node.isArray else { return .value(try scalar(node, as: try inferredType(node), exact: nil)) }
         var type: FieldType.Scalar?
         for element in node.elements {
             let next = try inferredType(element)
-            // Whole numbers are written without a fraction among others.
+            // In a list of doubles, whole numbers may be written without a fraction.
             if type == .int64, next == .double { type = .double }
             if type == nil { type = next }
             guard type == next || (type == .double && next == .int64) else {

@@ -2,7 +2,7 @@ package import TidemarkCloud
 package import TidemarkModel
 
 extension CloudZoneID {
-    /// The members of the object that names it.
+    /// Writes the members of the object that identifies the zone.
     package func writeMembers(_ json: inout JSONWriter) {
         json.member("zoneName", zoneName)
         if ownerName != Self.defaultOwner { json.member("ownerRecordName", ownerName) }
@@ -17,7 +17,7 @@ extension CloudZoneID {
         )
     }
 
-    /// The member `zoneID` of a request; the default zone where there is none.
+    /// Reads the member `zoneID` of a request; the default zone if it is missing.
     package init(ofRequest node: JSONNode) throws(CloudError) {
         guard let zone = node["zoneID"] else {
             self = .default

@@ -3,8 +3,8 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What one may do with each of a container's records, one after the other: those of the private store, then those of the shared one; in each
-/// by type, in the order in which they came.
+/// The user's permissions for the records of a container. First come the records of the private store, then those of the shared
+/// one; in each store they are ordered by type and by insertion.
 ///
 /// ```swift
 /// for try await permission in journal.permissions.report(only: .readOnly) {
@@ -12,15 +12,15 @@ import TidemarkStore
 /// }
 /// ```
 ///
-/// Each iteration pins the state that the stores have when it begins, as a ``ContainerSnapshot`` does, and tells of that to its end: the
-/// records and the shares of one store are of one moment, whatever is written or shared meanwhile. Until it ends, or is dropped, the
-/// stores' logs can't be emptied: do long work with the records afterwards, or elsewhere.
+/// Each iteration pins the state of the stores at its beginning, as a ``ContainerSnapshot`` does. So the records and the shares
+/// of one store are of one moment, whatever is written or shared meanwhile. Until the iteration ends or is released, the stores'
+/// logs can't be emptied: do long work with the records afterwards.
 ///
-/// It fails with ``StoreError`` `corrupt` on a record or a share that can't be one; with `moved` when the container has moved away; with
-/// `sql`, `schema` or `invalid` on a condition that can't be used; with `changed` when another process began to write to a store that
-/// had no `-shm` file: begin again.
+/// An iteration throws ``StoreError`` `corrupt` for a record or a share that is not valid; `moved` when the container has moved
+/// away; `sql`, `schema` or `invalid` for a condition that can't be used; `changed` when another process began to write to a
+/// store that had no `-shm` file. After `changed`, begin again.
 ///
-/// - Complexity: O(n) in the records of the types that are asked for; memory is constant.
+/// - Complexity: O(n) in the records of the reported types; memory is constant.
 public struct PermissionReport: AsyncSequence, Sendable {
     public typealias Element = RecordPermission
 
@@ -28,15 +28,15 @@ public struct PermissionReport: AsyncSequence, Sendable {
     typealias Condition = @Sendable (QueriedType) throws -> SQLCondition?
 
     let sources: RecordSources
-    /// `nil` for all.
+    /// The type of the reported records; `nil` for all types.
     let type: String?
     let condition: Condition
     let filter: PermissionFilter?
 
-    /// An iterator that reads the report from its beginning, as the store is when the first permission is asked for.
+    /// Makes an iterator that reads the report from its beginning. It pins the state when the first permission is requested.
     public func makeAsyncIterator() -> Iterator { Iterator(PermissionReading(self)) }
 
-    /// Reads a report page by page, within one state of the store.
+    /// Reads a report page by page, in one state of the stores.
     public struct Iterator: AsyncIteratorProtocol {
         private let reading: PermissionReading
         private var page: [RecordPermission] = []
@@ -57,7 +57,7 @@ public struct PermissionReport: AsyncSequence, Sendable {
             while position == page.count {
                 if hasEnded { return nil }
                 try Task.checkCancellation()
-                // Its memory is used again.
+                // The memory of the page is used again.
                 let used = page
                 page = []
                 (page, hasEnded) = try await reading.next(in: used)
@@ -69,12 +69,12 @@ public struct PermissionReport: AsyncSequence, Sendable {
     }
 }
 
-/// Reads a report page by page, off the threads that Swift's tasks share.
+/// Reads a report page by page, on a queue of its own and not on the threads of Swift's tasks.
 actor PermissionReading {
     private nonisolated let executor = StoreExecutor(label: "tidemark.permissions")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// So that a filter which lets few through does not keep whoever waits from being cancelled.
+    /// The most rows that are read for one page. So a task can be cancelled even if the filter accepts few records.
     private static let rowLimit = 50_000
 
     private let report: PermissionReport
@@ -83,9 +83,9 @@ actor PermissionReading {
 
     init(_ report: PermissionReport) { self.report = report }
 
-    /// The next records; none at all may be some that are not wanted.
+    /// Returns the next page. It may be empty before the end, if the filter accepts none of the records.
     ///
-    /// - Parameter page: Memory for them.
+    /// - Parameter page: An array whose memory is used for the page.
     func next(in page: consuming [RecordPermission]) throws -> (page: [RecordPermission], isLast: Bool) {
         if !hasBegun {
             walks = try report.sources.all.map { try ReportWalk($0, report) }
@@ -109,7 +109,7 @@ actor PermissionReading {
     }
 }
 
-/// Goes through one store's records, in the state that it has pinned.
+/// Reads the records of one store, in a pinned state.
 private final class ReportWalk {
     private let source: RecordSource
     private let pinned: RecordSource
@@ -121,7 +121,7 @@ private final class ReportWalk {
     private var rows: RecordZoneCursor?
     private let places = PlacePage(capacity: 1000)
     private var zones: [Int64: ZonePermissions] = [:]
-    /// Whether something was handed out.
+    /// Whether a record was returned.
     private var hasTold = false
 
     init(_ source: RecordSource, _ report: PermissionReport, tries: Int = 20) throws {
@@ -132,8 +132,8 @@ private final class ReportWalk {
     }
 
     deinit {
-        // The statement belongs to the connection, and so to its queue. The read fails only where the connection is closed, and then the statement
-        // has ended with it.
+        // The statement belongs to the connection, so it is released on the connection's queue. The read fails only if the
+        // connection is closed, and then the statement has ended, too.
         try? pinned.database.unsafeReentrantRead { _ in rows = nil }
     }
 
@@ -143,7 +143,7 @@ private final class ReportWalk {
 
     /// Adds records to a page.
     ///
-    /// - Returns: Whether there are no more.
+    /// - Returns: Whether the store has no more records.
     func fill(_ page: inout [RecordPermission], rowLimit: Int) throws -> Bool {
         let before = page.count
         let isLast = try pinned.readPinned { db in

@@ -4,7 +4,8 @@ public import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Tells what one may do with records, and why: with one, with those of a query, with all of a container.
+/// Reports what the user may do with records, and why: with one record, with the records of a query, or with all records of a
+/// container.
 ///
 /// ```swift
 /// let permission = try await journal.permissions.permission(of: senja)
@@ -12,12 +13,12 @@ import TidemarkStore
 /// explanation.text = permission?.reason        // "the permission is Read-Only; ask the owner for the permission Read-Write"
 /// ```
 ///
-/// Every answer is read with what the store knows of the shares at that moment, in one transaction: it never mixes two states, and is never
-/// that of before. By ``SharePolicy`` it is decided, as the cloud does.
+/// Every answer reads the records and the shares in one transaction, so it never mixes two states and is never out of date. The
+/// answers follow ``SharePolicy``, as the cloud's decisions do.
 public actor PermissionReporter {
     private nonisolated let sources: RecordSources
     private nonisolated let notifications: @Sendable () throws(StoreError) -> ContainerNotifications
-    /// What was made of a zone's shares, and of which.
+    /// The permissions of zones, with the shares that they were computed from.
     private var known = BoundedCache<Place, (shares: ZoneShares, permissions: ZonePermissions)>(capacity: 1_000)
 
     private struct Place: Hashable {
@@ -32,10 +33,11 @@ public actor PermissionReporter {
 
     // One
 
-    /// What one may do with a record; `nil` when there is not one of that name.
+    /// Returns what the user may do with a record; `nil` when there is no record of that name.
     ///
-    /// Of records of that name it is the one that a fetch finds, unless a zone is said.
-    ///
+    /// - Parameters:
+    ///   - record: The record's type and name.
+    ///   - zone: The zone of the record. With `nil`, it is the record that a fetch finds, if several have the name.
     /// - Throws: ``StoreError`` `corrupt`, `moved`, `busy` or `io`.
     public func permission(of record: RecordName, in zone: ZoneName? = nil) async throws -> RecordPermission? {
         for source in sources.all {
@@ -50,14 +52,15 @@ public actor PermissionReporter {
         return nil
     }
 
-    /// What one may do with a record; `nil` when it is not saved yet.
+    /// Returns what the user may do with a record; `nil` when it is not saved yet.
     public func permission<R: Record>(of record: R) async throws -> RecordPermission? {
         try await permission(of: RecordName(record))
     }
 
-    /// What one may do with the records of a name: as a rule it is one, but several stores and zones may have the name.
+    /// Returns what the user may do with the records of a name. Usually this is one record, but several types, stores and zones
+    /// may have it.
     ///
-    /// - Parameter type: `nil` for whatever type.
+    /// - Parameter type: The record type; `nil` for all types.
     public func permissions(named name: String, type: String? = nil) async throws -> [RecordPermission] {
         var all: [RecordPermission] = []
         for source in sources.all {
@@ -83,17 +86,17 @@ public actor PermissionReporter {
 
     // Many
 
-    /// What one may do with all records.
+    /// Reports what the user may do with all records.
     public nonisolated func report(only filter: PermissionFilter? = nil) -> PermissionReport {
         PermissionReport(sources: sources, type: nil, condition: { _ in nil }, filter: filter)
     }
 
-    /// What one may do with the records of a type; with none, where no store has it.
+    /// Reports what the user may do with the records of a type. The report is empty if no store has the type.
     public nonisolated func report(on type: String, only filter: PermissionFilter? = nil) -> PermissionReport {
         PermissionReport(sources: sources, type: type, condition: { _ in nil }, filter: filter)
     }
 
-    /// Reports what you may do with the records that match.
+    /// Reports what the user may do with the records that match.
     ///
     /// ```swift
     /// let report = journal.permissions.report(on: Destination.self, where: \.rating >= 4, only: .editable)
@@ -117,8 +120,8 @@ public actor PermissionReporter {
 
     /// Returns the times from now on at which a report may have changed: after commits of this process, and of others.
     ///
-    /// Nothing is polled. Changes that come while no iterator waits become one. The sequence throws when the container has moved away, or
-    /// can't be read; that of a snapshot ends at once.
+    /// Nothing is polled. Changes that come while no iterator waits become one. The sequence throws when the container has moved
+    /// away or can't be read. The sequence of a snapshot ends at once.
     ///
     /// ```swift
     /// for try await _ in try await journal.permissions.changes() { view.reload() }
@@ -134,27 +137,27 @@ public actor PermissionReporter {
     }
 }
 
-/// What may have changed in what one may do.
+/// A change after which permissions may differ.
 public struct PermissionChange: Hashable, Sendable {
-    /// Zones with a share that has changed, has come or has gone, and those that have come or gone.
+    /// The zones that were added or removed, and the zones with a share that was added, changed or removed.
     public let zones: Set<ZoneName>
-    /// Whether records were written: there may be others, and they may be elsewhere.
+    /// Whether records were written: records may have been added, removed or moved to another zone.
     public let hasRecords: Bool
 
-    /// Makes a change, as a reporter tells it.
+    /// Makes a change.
     public init(zones: Set<ZoneName>, hasRecords: Bool) {
         self.zones = zones
         self.hasRecords = hasRecords
     }
 }
 
-/// Notifications of a container's notifier, and what has to be there for it to post.
+/// The notifications of a container, and the object that must stay alive to post them.
 struct ContainerNotifications: Sendable {
     let stream: AsyncStream<Void>
     var notifier: (any Sendable)?
 }
 
-/// A record that was looked up, and what its zone's shares were at that moment.
+/// A record that was looked up, with the shares of its zone at that moment.
 private struct Found: Sendable {
     let record: RecordName
     let zone: Int64
@@ -163,7 +166,7 @@ private struct Found: Sendable {
 }
 
 extension RecordSource {
-    /// Those of a name, the one that a fetch finds first.
+    /// Returns the records of a name. The first one is the one that a fetch finds.
     fileprivate func found(_ db: Database, _ type: QueriedType, named name: String) throws -> [Found] {
         let rows = try places(db, of: type, named: name)
         let page = PlacePage(capacity: 8)
@@ -183,7 +186,7 @@ extension RecordSource {
     }
 }
 
-/// Compares what the stores have known of shares with what they know.
+/// Compares the stores' present shares with those of the last comparison.
 private actor SharingWatch {
     private let sources: RecordSources
     private let notifications: ContainerNotifications

@@ -3,11 +3,11 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {
-    /// What one may do with its records.
+    /// The reporter of the user's permissions for the container's records.
     public nonisolated var permissions: PermissionReporter {
         reporter.withLock { reporter in
             if let reporter { return reporter }
-            // The container keeps it, and not the other way round.
+            // The container keeps the reporter, and the reporter must not keep the container.
             let path = directory.url.path
             let made = PermissionReporter(recordSources) { [weak self] () throws(StoreError) in
                 guard let self else { throw StoreError(.io, "the container \(path) is closed; open it again") }
@@ -20,7 +20,7 @@ extension PersistentContainer {
 }
 
 extension ContainerSnapshot {
-    /// What one may do with its records, as far as the stores knew when it was taken. Nothing of that changes.
+    /// The reporter of the user's permissions for the snapshot's records, in the state of the snapshot.
     public var permissions: PermissionReporter {
         PermissionReporter(recordSources) { () throws(StoreError) in
             ContainerNotifications(stream: AsyncStream { $0.finish() })

@@ -1,12 +1,12 @@
 public import TidemarkModel
 
-/// What one may do with a record, and why.
+/// What the user may do with a record, and why.
 ///
-/// It says what the store knows of the cloud's shares: when something is done, the cloud decides.
+/// It follows from the shares that the store has. When an operation is performed, the cloud decides.
 public struct RecordPermission: Hashable, Sendable {
-    /// The record that it is about.
+    /// The record.
     public let record: RecordName
-    /// What it has in common with the other records of its place.
+    /// The permission, which all records of the same share or zone have in common.
     package let effective: EffectivePermission
 
     init(_ record: RecordName, _ effective: EffectivePermission) {
@@ -14,19 +14,19 @@ public struct RecordPermission: Hashable, Sendable {
         self.effective = effective
     }
 
-    /// Private for one's own records, shared for those of others.
+    /// The store of the record: private for the user's own records, shared for records of others.
     public var scope: StoreScope { effective.scope }
     /// The zone that the record is in.
     public var zone: ZoneName { effective.zone }
     /// Whether the record takes part in a share.
     public var isShared: Bool { effective.target.isShared }
-    /// The name of the share that covers it; `nil` where there is none, or none is known.
+    /// The name of the share that covers the record; `nil` if there is none, or none is known.
     public var share: String? { effective.share }
-    /// Whose record it is, as far as it is known; `nil` for one's own that are not shared.
+    /// The owner of the record, as far as it is known; `nil` for the user's own records that are not shared.
     public var owner: UserIdentity? { effective.owner }
     /// Whether the account of this container owns the record's zone.
     public var isOwner: Bool { role == .owner }
-    /// One's own role.
+    /// The user's role in the share.
     public var role: ShareParticipant.Role { effective.actor.role ?? .unknown }
     /// The permission that the account has in the share. As `CKShare.Participant.permission`.
     public var permission: ShareParticipant.Permission { effective.actor.permission }
@@ -39,18 +39,18 @@ public struct RecordPermission: Hashable, Sendable {
     public var canEdit: Bool { effective.edit.isAllowed }
     /// Whether the record may be deleted. As `canDeleteRecord(forManagedObjectWith:)` of Core Data's container.
     public var canDelete: Bool { effective.canDelete }
-    /// Whether one may begin to share it: what is shared already can't be shared once more.
+    /// Whether the user may share the record. A record that is shared already can't be shared again.
     public var canShare: Bool { effective.canShare }
-    /// Why one may edit it, or may not and what would change that.
+    /// The reason why the user may edit the record, or may not; with the remedy.
     public var reason: String { effective.reason }
 
-    /// Whether one may do something to it, by which rule, and what would change that.
+    /// Returns whether the user may perform an operation on the record, with the rule and the remedy.
     public func decision(for operation: SharePolicy.Operation) -> ShareDecision {
         SharePolicy.decide(operation, on: effective.target, by: effective.actor)
     }
 }
 
-/// What one may do with all records that are covered by one share, or lie in one zone without any, and why.
+/// What the user may do with all records of one share, or of one zone without shares, and why.
 package final class EffectivePermission: Sendable {
     let scope: StoreScope
     package let zone: ZoneName
@@ -63,7 +63,7 @@ package final class EffectivePermission: Sendable {
     let canRead, canDelete, canShare: Bool
     let reason: String
 
-    /// - Parameter share: What covers the records; `nil` where none is known to.
+    /// - Parameter share: The share that covers the records; `nil` if none is known.
     init(scope: StoreScope, zone: ZoneName, share: Share?, root: String? = nil, isUnsaved: Bool) {
         self.scope = scope
         self.zone = zone
@@ -73,12 +73,12 @@ package final class EffectivePermission: Sendable {
             target = share.target(record: root, isUnsaved: isUnsaved)
             owner = share.owner?.identity ?? Self.owner(zone)
         } else if scope == .shared, zone.owner == nil {
-            // What is in no zone of others was never anybody else's.
+            // A record of the shared store that is in no zone of another owner was never saved in a cloud.
             actor = .stranger
             target = SharePolicy.Target(scope: scope.databaseScope, isUnsaved: true)
             owner = nil
         } else if scope == .shared {
-            // It is shared by somebody, and nothing is known of how.
+            // The zone belongs to another owner, and its share is not known.
             actor = .stranger
             target = SharePolicy.Target(scope: scope.databaseScope, isShared: true, isUnsaved: isUnsaved)
             owner = Self.owner(zone)
@@ -112,18 +112,18 @@ extension EffectivePermission: Hashable {
     }
 }
 
-/// Some of the records that a report could tell of.
+/// A filter of the records in a permission report.
 public enum PermissionFilter: String, CaseIterable, Sendable {
-    /// What one may edit.
+/// Records that the user may edit.
     case editable
-    /// What one may read and not edit.
+/// Records that the user may read, but not edit.
     case readOnly = "read-only"
-    /// What is one's own.
+/// Records that the user owns.
     case owned
-    /// What others take part in, or let one take part in.
+/// Records that are shared, by the user or by others.
     case shared
 
-    /// Whether the filter lets a permission through.
+    /// Returns whether the filter accepts a permission.
     public func includes(_ permission: RecordPermission) -> Bool { includes(permission.effective) }
 
     func includes(_ effective: EffectivePermission) -> Bool {

@@ -2,11 +2,11 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What one may do with the records of a zone.
+/// What the user may do with the records of a zone.
 struct ZonePermissions: Sendable {
-    /// Those of no share's root.
+    /// The permissions for records that are not the root of a share.
     private let others: EffectivePermissions
-    /// By the names of the roots of hierarchies that are shared.
+    /// The permissions for the roots of shared hierarchies, by their names.
     private let roots: [String: EffectivePermissions]
 
     private struct EffectivePermissions {
@@ -20,7 +20,7 @@ struct ZonePermissions: Sendable {
         func callAsFunction(_ isUnsaved: Bool) -> EffectivePermission { isUnsaved ? unsaved : saved }
     }
 
-    /// - Parameter shares: All of the zone.
+    /// - Parameter shares: All shares of the zone.
     init(scope: StoreScope, zone: ZoneName, shares: [Share]) {
         let coverage = ShareCoverage(shares)
         others = EffectivePermissions(scope: scope, zone: zone, share: coverage.others)
@@ -29,7 +29,8 @@ struct ZonePermissions: Sendable {
         }
     }
 
-    /// What holds for all records of the zone, that no cloud has or that one has; `nil` where their names matter.
+    /// The permission for all records of the zone that are saved in a cloud, or for all that are not; `nil` if it depends on
+    /// their names.
     func common(isUnsaved: Bool) -> EffectivePermission? { roots.isEmpty ? others(isUnsaved) : nil }
 
     func permission(of name: String, isUnsaved: Bool) -> EffectivePermission { (roots[name] ?? others)(isUnsaved) }

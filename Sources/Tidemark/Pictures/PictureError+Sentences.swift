@@ -9,7 +9,7 @@ extension PictureError.Code {
         }
     }
 
-    /// What helps; `nil` where nothing is known to.
+    /// The remedy; `nil` if none is known.
     func remedy(in language: ErrorLanguage) -> String? {
         switch language {
         case .english: Self.englishRemedies[self]
@@ -17,7 +17,7 @@ extension PictureError.Code {
         }
     }
 
-    /// The sentences of all codes. `options` is for programmers, and its message is more use.
+    /// The sentences of all codes except `options`, which is for programmers: its message is more useful to them.
     static let german: [PictureError.Code: String] = [
         .unreadable: "Das Bild kann nicht gelesen werden.",
         .unsupported: "Diese Art von Bild kann nicht verkleinert werden.",

@@ -2,16 +2,16 @@ import CTidePictures
 public import Foundation
 import TidemarkModel
 
-/// Why a picture could not be made. Two errors are equal when their codes are.
+/// The error of scaling a picture. Two errors are equal if their codes are.
 public struct PictureError: Error, Sendable {
-    /// The kind of failure; a program branches on it.
+    /// The kind of failure, for programs to act on.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The name of the code.
         public let rawValue: String
-        /// Makes a code of its name.
+        /// Makes a code from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
 
-        /// The options ask for what can't be.
+        /// The options have a value that is not possible.
         public static let options = Code(rawValue: "options")
         /// The file can't be read.
         public static let unreadable = Code(rawValue: "unreadable")
@@ -21,13 +21,13 @@ public struct PictureError: Error, Sendable {
         public static let damaged = Code(rawValue: "damaged")
         /// The picture has more pixels, or would take more memory, than is allowed.
         public static let tooLarge = Code(rawValue: "tooLarge")
-        /// The memory did not suffice.
+        /// There was not enough memory.
         public static let outOfMemory = Code(rawValue: "outOfMemory")
     }
 
     /// The kind of failure.
     public let code: Code
-    /// What happened, where, and what helps.
+    /// What happened, where, and the remedy.
     public let message: String
 
     /// Makes an error.
@@ -36,7 +36,7 @@ public struct PictureError: Error, Sendable {
         self.message = message
     }
 
-    /// The core's failure.
+    /// Makes an error from a failure of the C core.
     init(_ error: tide_error, text: String, of name: String) {
         let code: Code =
             switch (error.status, error.reject) {
@@ -60,10 +60,10 @@ extension PictureError: CustomStringConvertible {
 }
 
 extension PictureError: LocalizedError {
-    /// The kind of failure as a sentence, in languages that have one; else the message.
+    /// The kind of failure as a sentence, in languages that have one; otherwise the message.
     public var errorDescription: String? { code.sentence(in: .current) ?? message }
-    /// The message, where the description is a sentence.
+    /// The message, if the description is such a sentence.
     public var failureReason: String? { code.sentence(in: .current).map { _ in message } }
-    /// What helps.
+    /// The remedy; `nil` if none is known.
     public var recoverySuggestion: String? { code.remedy(in: .current) }
 }

@@ -3,9 +3,9 @@ import Dispatch
 import Foundation
 import TidemarkModel
 
-/// Runs the making of pictures on threads of its own, at most one for each core, in the order in which it was asked for.
+/// Scales pictures on threads of its own, in the order of the calls. At most one picture for each core is scaled at a time.
 ///
-/// Each takes up to half a GiB of memory; all together take half of what the machine has at the most.
+/// A picture takes up to half a GiB of memory. All pictures together take at most half of the machine's memory.
 final class PicturePool: Sendable {
     /// The pool of the process.
     static let shared = PicturePool(
@@ -27,13 +27,13 @@ final class PicturePool: Sendable {
 
     /// Creates a pool.
     ///
-    /// - Parameter limit: How many pictures are made at once; at least 1.
+    /// - Parameter limit: The most pictures that are scaled at a time; at least 1.
     init(limit: Int) { self.limit = max(1, limit) }
 
     /// Runs the body on a thread of the pool.
     ///
-    /// - Parameter body: Blocks until it is done; it ends early when the flag that it is given is raised.
-    /// - Throws: `CancellationError` when the task is cancelled while it waits; what the body throws.
+    /// - Parameter body: The work. It blocks its thread, and should end early when its flag is raised.
+    /// - Throws: `CancellationError` when the task is cancelled while it waits; the errors of the body.
     func run<Result: Sendable>(_ body: @escaping @Sendable (StopFlag) throws -> Result) async throws -> Result {
         try await begin()
         defer { end() }
@@ -56,7 +56,7 @@ final class PicturePool: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 let outcome = state.withLock { state -> Outcome in
-                    // The handler may have come first.
+                    // The cancellation handler may have run before.
                     if Task.isCancelled { return .cancelled }
                     if state.running < limit {
                         state.running += 1
@@ -79,7 +79,7 @@ final class PicturePool: Sendable {
         }
     }
 
-    /// Hands the place to the next who waits.
+    /// Ends a call, and lets the next waiting one begin.
     private func end() {
         let next = state.withLock { state -> CheckedContinuation<Void, any Error>? in
             guard state.waiters.isEmpty else { return state.waiters.removeFirst().continuation }

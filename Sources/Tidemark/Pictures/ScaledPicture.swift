@@ -2,7 +2,7 @@ import CTidePictures
 public import Foundation
 public import TidemarkModel
 
-/// A picture made ready to be stored: scaled, upright, without private metadata, with a thumbnail beside it.
+/// A picture that is ready to be stored: scaled, upright, and without private metadata; with a thumbnail if one was asked for.
 ///
 /// ```swift
 /// let picture = try await ScaledPicture(contentsOf: photo, maxPixelSize: 2_048, quality: 0.8, thumbnailPixelSize: 256)
@@ -11,39 +11,40 @@ public import TidemarkModel
 /// try await journal.save(destination)
 /// ```
 ///
-/// A type with a property `image` has the thumbnail in a second property, `imageThumbnail`; an import with thumbnails fills the same pair.
-/// A view shows `imageThumbnail` first, and fetches the content of `image` when it has room for it.
+/// A type with a property `image` has the thumbnail in a second property, `imageThumbnail`. An import with thumbnails fills the
+/// same two fields. A view shows `imageThumbnail` first, and fetches the content of `image` when it needs the full size.
 ///
-/// - A picture with transparency becomes a PNG, every other a JPEG.
-/// - The colour profile and the time of EXIF are kept, the place on request; all other metadata are dropped. What the source says of both
-///   is in ``dateTaken`` and ``location``.
-/// - A JPEG that fits already, is upright, and whose quality is not above the one asked for is not encoded again.
-/// - The same file and options make the same bytes, so the store has them once.
+/// - A picture with transparency becomes a PNG. Any other picture becomes a JPEG.
+/// - The colour profile and the EXIF time are kept, and the place on request. All other metadata are removed. ``dateTaken`` and
+///   ``location`` have the time and the place of the source.
+/// - A JPEG that is small enough, upright, and not above the requested quality is not encoded again.
+/// - The same file and options lead to the same bytes, so the store has them once.
 public struct ScaledPicture: Sendable {
     /// The picture.
     public let image: Asset
-    /// Its thumbnail; `nil` when none was asked for.
+    /// The thumbnail; `nil` when none was asked for.
     public let thumbnail: Asset?
-    /// The width of ``image`` in pixels, as it is seen.
+    /// The width of the upright ``image`` in pixels.
     public let width: Int
-    /// The height of ``image`` in pixels, as it is seen.
+    /// The height of the upright ``image`` in pixels.
     public let height: Int
-    /// When the photo was taken, as its EXIF data say; without an offset there it is taken as UTC.
+    /// The time at which the photo was taken, from its EXIF data. A time without an offset counts as UTC.
     public let dateTaken: Date?
-    /// Where the photo was taken, as its EXIF data say; also when it is not kept in ``image``.
+    /// The place where the photo was taken, from its EXIF data, even if ``image`` does not keep it.
     public let location: Location?
 
-    /// Makes a picture of a file: a JPEG or a PNG.
+    /// Makes a picture from a JPEG or PNG file.
     ///
-    /// The work is done on a thread of its own, for as many pictures at once as there are cores; others wait. It can be cancelled.
+    /// The work runs on a thread of its own. At most one picture for each core is made at a time; further calls wait. A call can
+    /// be cancelled.
     ///
     /// - Parameters:
     ///   - url: The file, which is not changed.
-    ///   - options: What is made.
+    ///   - options: The size and the quality.
     /// - Throws: ``PictureError`` `unreadable`, `unsupported`, `damaged`, `tooLarge` (250 million pixels, or 512 MiB of memory), `options`,
     ///   `outOfMemory`; `CancellationError`.
-    /// - Complexity: O(*n*) in the pixels of the file. Memory for the pixels of the result, and for some rows of the file; of progressive
-    ///   JPEGs and interlaced PNGs for all of the file's pixels.
+    /// - Complexity: O(*n*) in the pixels of the file. It needs memory for the pixels of the result and for some rows of the
+    ///   file; for progressive JPEGs and interlaced PNGs, for all pixels of the file.
     public init(contentsOf url: URL, options: PictureOptions) async throws {
         try Self.check(options)
         self = try await PicturePool.shared.run { stop in
@@ -54,13 +55,13 @@ public struct ScaledPicture: Sendable {
         }
     }
 
-    /// Makes a picture of the bytes of a JPEG or PNG; see ``init(contentsOf:options:)``.
+    /// Makes a picture from the bytes of a JPEG or PNG; see ``init(contentsOf:options:)``.
     public init(data: Data, options: PictureOptions) async throws {
         try Self.check(options)
         self = try await PicturePool.shared.run { stop in
             try Self.made(options, name: "the data", original: Asset(data: data), stop: stop) { options, picture, error in
                 data.withUnsafeBytes { bytes in
-                    // An empty buffer has no address, and the core takes none for a file.
+                    // An empty buffer has no address, and the core would take a missing address for a file.
                     withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 1) { none in
                         let start = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? UnsafePointer(none.baseAddress!)
                         let source = tide_bytes(memory: start, descriptor: -1, size: UInt64(bytes.count))
@@ -71,14 +72,14 @@ public struct ScaledPicture: Sendable {
         }
     }
 
-    /// Makes a picture of a file; see ``init(contentsOf:options:)``.
+    /// Makes a picture from a file; see ``init(contentsOf:options:)``.
     ///
     /// - Parameters:
     ///   - url: The file, which is not changed.
-    ///   - maxPixelSize: The longest edge of the picture; `nil`: as it is.
-    ///   - quality: The quality of a JPEG, above 0 and up to 1. `nil`: ``PictureOptions/defaultQuality`` where the picture is scaled; where it
-    ///     is not, the picture stays the file that it was, with its metadata.
-    ///   - thumbnailPixelSize: The longest edge of the thumbnail; `nil`: none is made.
+    ///   - maxPixelSize: The longest edge of the picture in pixels; `nil` keeps the size.
+    ///   - quality: The quality of a JPEG, above 0 and up to 1. `nil` stands for ``PictureOptions/defaultQuality``. If
+    ///     `maxPixelSize` is `nil` too, the picture stays the original file with its metadata.
+    ///   - thumbnailPixelSize: The longest edge of the thumbnail in pixels; `nil` for no thumbnail.
     public init(
         contentsOf url: URL, maxPixelSize: Int?, quality: Double? = nil, thumbnailPixelSize: Int? = nil
     ) async throws {
@@ -110,7 +111,7 @@ public struct ScaledPicture: Sendable {
         return ScaledPicture(picture, original: original)
     }
 
-    /// Takes over what the core has made.
+    /// Makes a picture from the core's result, and takes ownership of its bytes.
     private init(_ picture: tide_picture, original: Asset) {
         image = Self.asset(picture.image) ?? original
         thumbnail = Self.asset(picture.thumbnail)

@@ -1,10 +1,10 @@
 import CTidePictures
 
-/// A flag that the core looks at while it makes a picture.
+/// A flag that the core reads while it makes a picture.
 ///
 /// `@unchecked Sendable`: the core reads and writes it atomically.
 final class StopFlag: @unchecked Sendable {
-    /// What the core looks at; lives as long as this.
+    /// The memory that the core reads. It is valid as long as this object.
     let pointer: UnsafeMutablePointer<Int32>
 
     init() {
@@ -14,6 +14,6 @@ final class StopFlag: @unchecked Sendable {
 
     deinit { pointer.deallocate() }
 
-    /// Has the core end its work soon.
+    /// Makes the core end its work soon.
     func raise() { tide_picture_stop(pointer, true) }
 }

@@ -4,17 +4,17 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A value that is computed of several records: their number, or a sum, an average, the least or the greatest value of a property.
+/// A value that is computed from several records: their number, or the sum, average, minimum or maximum of a property.
 ///
-/// ``RecordReading/aggregate(_:_:where:)`` computes it of all records that match, and `aggregates(_:_:by:where:)` of
-/// each group of them.
+/// ``RecordReading/aggregate(_:_:where:)`` computes it for all records that match, and `aggregates(_:_:by:where:)` for each group
+/// of them.
 public struct Aggregate<R: Record, Value: Sendable>: Sendable {
     let function: AggregateFunction
     /// The field; `nil` for the number of records.
     let field: Result<String, StoreError>?
     /// Whether the field's texts are numbers.
     let isDecimal: Bool
-    /// Makes the value of what the stores have.
+    /// Makes the value from the stores' results.
     let value: @Sendable (AggregateState, FieldType?) throws -> Value
 
     private init<Property>(
@@ -118,10 +118,10 @@ public protocol AggregatedNumber: Sendable {
 
 /// A sum as the stores compute it.
 public struct AggregatedSum: Sendable {
-    /// Of whole numbers; `nil` when one of the values is not whole.
+    /// The sum of whole numbers; `nil` when one of the values is not whole.
     let whole: Int64?
     let real: Double
-    /// Of values that are stored as texts; `nil` for other values.
+    /// The sum of values that are stored as texts; `nil` for other values.
     var decimal: Decimal?
 }
 
@@ -138,19 +138,19 @@ extension Int: AggregatedNumber {
 }
 
 extension Double: AggregatedNumber {
-    /// The sum, whatever the numbers.
+    /// The sum as a floating-point number.
     public init(aggregated sum: AggregatedSum) throws { self = sum.real }
 }
 
 extension Decimal: AggregatedNumber {
-    /// The sum, without an error of rounding up to 38 digits. Texts in the store that are not numbers do not count.
+    /// The sum, without rounding errors up to 38 digits. Texts in the store that are not numbers are ignored.
     public init(aggregated sum: AggregatedSum) throws { self = sum.decimal ?? Decimal(sum.real) }
 }
 
 enum AggregateFunction: Hashable, Sendable {
     case count, sum, average, minimum, maximum
 
-    /// The columns of the function in SQL; two stores' are combined.
+    /// The columns of the function in SQL: a count and a value. ``AggregateState`` combines those of two stores.
     func columns(_ field: String?, isDecimal: Bool) -> [String] {
         let field = field ?? "*"
         switch self {
@@ -166,7 +166,7 @@ enum AggregateFunction: Hashable, Sendable {
     }
 }
 
-/// What the stores have of an aggregate of one group.
+/// The intermediate result of an aggregate for one group.
 struct AggregateState: Sendable {
     private let function: AggregateFunction
     private let isDecimal: Bool
@@ -177,7 +177,9 @@ struct AggregateState: Sendable {
         (self.function, self.isDecimal, self.count, self.value) = (function, isDecimal, count, value)
     }
 
-    /// - Throws: ``StoreError`` `invalid` when a sum is no number of 64 bits.
+    /// Adds the result of another store.
+    ///
+    /// - Throws: ``StoreError`` `invalid` when a sum of whole numbers does not fit into 64 bits.
     mutating func add(_ other: AggregateState) throws {
         count += other.count
         guard !other.value.isNull else { return }
@@ -228,7 +230,7 @@ struct AggregateState: Sendable {
 }
 
 extension Int64 {
-    /// A whole number that is stored as one.
+    /// The whole number of a value that is stored as one; `nil` for other values.
     fileprivate static func fromExactInteger(_ value: DatabaseValue) -> Int64? {
         if case .int64(let number) = value.storage { number } else { nil }
     }

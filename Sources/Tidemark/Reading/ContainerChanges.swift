@@ -3,36 +3,37 @@ public import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// What one transaction changed in a container, as a process hears of it.
+/// The changes of one transaction in a container.
 public struct ContainerChange: Hashable, Sendable {
-    /// Where it came from, as seen from here.
+    /// The origin of a transaction, from the point of view of this process.
     public enum Origin: Hashable, Sendable {
-        /// A save of this process, a save of another one, a bulk import, or what was fetched from the cloud.
+/// A save of this container object, a save of another one, a bulk import, or changes that were fetched from the cloud.
         case thisProcess, anotherProcess, `import`, cloud
     }
 
     /// The store that was changed.
     public let scope: StoreScope
-    /// The transaction, as history has it: its author, its time, its number.
+    /// The transaction in the history: its author, its time, its number.
     public let transaction: HistoryTransaction
-    /// Where the change came from.
+    /// The origin of the transaction.
     public let origin: Origin
-    /// Exactly the records that it changed.
+    /// The changed records, and no others.
     public let changes: [RecordChange]
-    /// The place behind it, and behind all that was told before it: to be kept, and begun with the next time.
+    /// The position after this transaction and all earlier ones of the sequence. A program keeps it, to begin there the next
+    /// time.
     public let token: ContainerToken
 }
 
-/// Places in the histories of a container's stores: everything before them has been seen.
+/// The positions in the histories of a container's stores up to which changes were read.
 public struct ContainerToken: Hashable, Codable, Sendable {
     var tokens: [StoreScope: HistoryToken]
 
-    /// The place in one store.
+    /// The position in the history of one store.
     public subscript(scope: StoreScope) -> HistoryToken? { tokens[scope] }
 }
 
 extension ContainerToken: LosslessStringConvertible {
-    /// `private=<token>,shared=<token>`.
+    /// The token as text: `private=<token>,shared=<token>`.
     public var description: String {
         ContainerDirectory.scopes.compactMap { scope in tokens[scope].map { "\(scope.name)=\($0)" } }.joined(separator: ",")
     }
@@ -50,7 +51,7 @@ extension ContainerToken: LosslessStringConvertible {
     }
 }
 
-/// The changes of a container as they are committed, transaction by transaction, and never one twice.
+/// The changes of a container as they are committed, transaction by transaction. Each transaction appears once.
 ///
 /// ```swift
 /// for try await change in journal.changes(since: savedToken) {
@@ -58,32 +59,33 @@ extension ContainerToken: LosslessStringConvertible {
 /// }
 /// ```
 ///
-/// It begins with what came since the token, then waits; nothing is lost while a process sleeps, and nothing wakes up while nobody writes.
-/// Keep ``ContainerChange/token`` of the last change that you have dealt with, to go on from there after the next start.
+/// The sequence begins with the changes since the token, then waits for new ones. No change is lost while the process sleeps, and
+/// no thread wakes up while no process writes. Keep the ``ContainerChange/token`` of the last change that you have processed, to
+/// continue from there after the next start.
 ///
-/// It fails with ``StoreError`` `historyTokenExpired` when the token is too old: then fetch all records anew, and begin without one; with
-/// `moved` when the container has moved away or was replaced: open it again.
+/// Iteration throws ``StoreError`` `historyTokenExpired` when the token is too old: fetch all records again, and begin without a
+/// token. It throws `moved` when the container has moved away or was replaced: open it again.
 public struct ContainerChanges: AsyncSequence, Sendable {
     public typealias Element = ContainerChange
 
     let directory: ContainerDirectory
     let readers: [StoreReader]
     let notifications: @Sendable () throws(StoreError) -> AsyncStream<Void>
-    /// The openings of the stores that belong to this process.
+    /// The identifiers with which this container object writes to the stores.
     let own: [StoreScope: UUID]
     let withOwn: Bool
     let start: ContainerToken?
 
-    /// An iterator that begins at the sequence's token. Each iterator sees every change.
+    /// Makes an iterator that begins at the sequence's token. Each iterator gets every change.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// Waits for changes; one task at a time.
+    /// Waits for changes. Only one task may use it at a time.
     public struct Iterator: AsyncIteratorProtocol {
         private let sequence: ContainerChanges
         private let reading: ChangeReading
         private var notifications: AsyncStream<Void>.Iterator?
         private var ready: [ContainerChange] = []
-        /// What has been handed out.
+        /// The position after the last change that was returned.
         public private(set) var token: ContainerToken
 
         init(_ sequence: ContainerChanges) {
@@ -92,9 +94,10 @@ public struct ContainerChanges: AsyncSequence, Sendable {
             reading = ChangeReading(sequence)
         }
 
-        /// The next change; waits where there is none yet, and returns `nil` when the task is cancelled.
+        /// Returns the next change. It waits if there is none yet, and returns `nil` when the task is cancelled or the container
+        /// was closed.
         ///
-        /// - Throws: ``StoreError`` `historyTokenExpired`, `moved`, and those of reading.
+        /// - Throws: ``StoreError`` `historyTokenExpired`, `moved`, and the errors of reading.
         public mutating func next() async throws -> ContainerChange? {
             if notifications == nil {
                 // Listening comes first, so that nothing is missed between reading and listening.
@@ -114,7 +117,7 @@ public struct ContainerChanges: AsyncSequence, Sendable {
     }
 }
 
-/// Reads on in the histories of a container, off the threads that Swift's tasks share.
+/// Reads the histories of a container, on a queue of its own and not on the threads of Swift's tasks.
 private actor ChangeReading {
     private nonisolated let executor = StoreExecutor(label: "tidemark.changes")
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
@@ -123,7 +126,7 @@ private actor ChangeReading {
     private var readers: [StoreReader]
     private let own: [StoreScope: UUID]
     private let withOwn: Bool
-    /// What has been read. A store without one is read from its beginning.
+    /// The positions up to which the stores were read. A store without a position is read from its beginning.
     private var tokens: [StoreScope: HistoryToken]
     private let hasStart: Bool
 
@@ -136,13 +139,14 @@ private actor ChangeReading {
         tokens = sequence.start?.tokens ?? [:]
     }
 
-    /// Without a token it begins with what comes from now on. A store that a token does not name was not there when it was given out.
+    /// Sets the positions to begin with. Without a token, that is the present end of each history. A store that a token does not
+    /// name did not exist when the token was made, and is read from its beginning.
     func prime() throws -> ContainerToken {
         for reader in readers where !hasStart { tokens[reader.scope] = try reader.historyToken() }
         return ContainerToken(tokens: tokens)
     }
 
-    /// Opens stores that have come since.
+    /// Opens stores that were created since.
     private func openNew() throws {
         for scope in ContainerDirectory.scopes where !readers.contains(where: { $0.scope == scope }) {
             guard directory.hasStore(scope) else { continue }
@@ -153,7 +157,7 @@ private actor ChangeReading {
     func next() throws -> (changes: [ContainerChange], hasMore: Bool) {
         try openNew()
         var (changes, hasMore) = ([ContainerChange](), false)
-        // Where a store can't be read, what was read of the other is read again.
+        // The positions are only stored at the end. If one store can't be read, both are read again.
         var (read, told) = (tokens, ContainerToken(tokens: tokens))
         for reader in readers {
             let own = own[reader.scope]
@@ -184,11 +188,12 @@ extension ContainerChange.Origin {
 }
 
 extension PersistentContainer {
-    /// The changes that others commit, as they do; and one's own, if wanted.
+    /// Returns the changes of other processes and container objects as they are committed; on request, also the changes of this
+    /// object.
     ///
     /// - Parameters:
-    ///   - token: Where to begin: what came since is told first. `nil` begins with what comes from now on.
-    ///   - withOwn: Whether changes of this container object are told, too.
+    ///   - token: The position to begin with: changes since then come first. `nil` begins with changes from now on.
+    ///   - withOwn: Whether changes of this container object are included.
     public nonisolated func changes(since token: ContainerToken? = nil, withOwn: Bool = false) -> ContainerChanges {
         return ContainerChanges(
             directory: directory, readers: readers,
@@ -198,14 +203,14 @@ extension PersistentContainer {
             start: token)
     }
 
-    /// Something may have been committed.
+    /// Returns a stream with an element whenever something may have been committed.
     nonisolated func notifications(withOwn: Bool) throws(StoreError) -> AsyncStream<Void> {
         let notifications = changeBroadcaster.notifications(withOwn: withOwn)
         try listen()
         return notifications
     }
 
-    /// The place behind everything that is committed.
+    /// Returns the position after everything that is committed.
     public nonisolated func historyToken() throws(StoreError) -> ContainerToken {
         var tokens: [StoreScope: HistoryToken] = [:]
         for reader in readers { tokens[reader.scope] = try reader.historyToken() }

@@ -4,8 +4,8 @@ public import TidemarkModel
 public import TidemarkSQLite
 import TidemarkStore
 
-/// One state of a container's stores, which stays as it is while others write. As a pinned query generation. Both stores are pinned at one
-/// moment.
+/// A pinned state of a container's stores, which does not change while others write. Both stores are pinned at one moment. As a
+/// pinned query generation of Core Data.
 ///
 /// ```swift
 /// let before = try journal.snapshot()
@@ -13,7 +13,8 @@ import TidemarkStore
 /// try await before.count(Destination.self)         // as many as before
 /// ```
 ///
-/// While it is there, the stores' write-ahead logs can't be emptied and grow: let go of it when you have read what you need.
+/// While a snapshot exists, the stores' write-ahead logs can't be emptied, and they grow: release it when you have read what you
+/// need.
 public struct ContainerSnapshot: RecordReading {
     /// The stores that records are read from; not for programs.
     public let recordSources: RecordSources
@@ -28,8 +29,8 @@ public struct ContainerSnapshot: RecordReading {
     /// The number of times that both stores are pinned without a lock.
     private static let attempts = 5
 
-    /// Pins both stores at one moment: when the shared one is pinned, the private one has not changed since it was. Where others write all
-    /// the time, they are held off for a moment.
+    /// Pins both stores at one moment. It pins the private store, then the shared one, and succeeds if the private store has not
+    /// changed meanwhile. If others keep writing, it takes their locks for a moment.
     private static func pinned(_ container: PersistentContainer) throws -> PerScope<any DatabaseReader> {
         let source = container.sources.private
         for _ in 0..<attempts {
@@ -37,7 +38,7 @@ public struct ContainerSnapshot: RecordReading {
             let now = try source.database.unsafeReentrantRead { try source.changeMark($0) }
             if try pair.private.unsafeReentrantRead({ try source.changeMark($0) }) == now { return pair }
         }
-        // In the order in which everybody takes both.
+        // Everyone takes the two locks in the same order.
         let locks = try ContainerLocks(storesAt: container.directory.url, timeout: .seconds(30))
         defer { locks.release() }
         return try pin(container)
@@ -48,14 +49,14 @@ public struct ContainerSnapshot: RecordReading {
             guard let pool = store.reader as? DatabasePool else {
                 throw StoreError(.core, "the \(store.scope.name) store was opened with one connection, which can't pin a state")
             }
-            // It opens a connection of its own, for which the files may have gone meanwhile.
+            // The snapshot opens a connection. The files may have been moved meanwhile.
             return try container.directory.lookingForFiles { try pool.makeSnapshot() }
         }
     }
 }
 
 extension PersistentContainer {
-    /// Pins the state that the stores have now, both at one moment.
+    /// Pins the present state of both stores, at one moment.
     ///
     /// - Throws: ``StoreError`` `moved`, `io`; `busy` when others have held the stores' locks for over 30 s.
     public nonisolated func snapshot() throws(StoreError) -> ContainerSnapshot {
@@ -66,9 +67,9 @@ extension PersistentContainer {
         }
     }
 
-    /// A workplace for edits.
+    /// Makes a context for edits.
     ///
-    /// - Parameter mergePolicy: The policy of its saves; `nil` for the types' and the container's.
+    /// - Parameter mergePolicy: The policy of the context's saves; `nil` for the policies of the types and the container.
     public nonisolated func newContext(mergePolicy: MergePolicy? = nil) -> EditingContext {
         EditingContext(container: self, mergePolicy: mergePolicy)
     }

@@ -28,7 +28,7 @@ indirect enum PredicateNode: Sendable {
     struct Related: Sendable {
         let type: String
         let naming: FieldNaming
-        /// `nil` for all of them.
+        /// The condition of the records; `nil` for all of them.
         let node: PredicateNode?
 
         init<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>?) {
@@ -115,7 +115,8 @@ struct FieldNaming: Sendable {
 }
 
 extension RecordSource {
-    /// The record type of a Swift type, for a query that may name its properties with a default; `nil` where the store has none.
+    /// The record type of a Swift type, for a query that may name properties with a default value; `nil` if the store lacks the
+    /// type.
     func type<R: Record>(_ db: Database, queriedAs type: R.Type) throws -> QueriedType? {
         let found = try self.type(db, named: R.recordType)
         guard let defaults = RecordNaming.of(type).prototype?.fields, !defaults.isEmpty else { return found }
@@ -126,9 +127,9 @@ extension RecordSource {
 /// A field in SQL.
 struct QueriedField {
     let sql: String
-    /// `nil` where no record has a value in it.
+    /// The type of the field; `nil` if no record has a value of it.
     let type: FieldType?
-    /// Whether the store has a column for it; else all records have the same value.
+    /// Whether the store has a column for the field. Otherwise all records have the same value.
     let hasColumn: Bool
 }
 

@@ -157,8 +157,8 @@ private struct ConditionBuilder {
         "(SELECT \(column.sql) AS tide_list) AS tide_source, \(StoredText.elementsSQL(of: "tide_source.tide_list")) AS tide_element"
     }
 
-    /// Returns the condition that a field names one of the records that SQL selects: UUIDs both in lower and in upper case, so that the
-    /// index of the reference is of use.
+    /// Returns the condition that a field names one of the records that SQL selects. The SQL has UUIDs in lower and in upper
+    /// case, so that SQLite can use the index of the reference.
     private func refers(_ column: QueriedField, to names: String) -> String {
         guard column.type?.isList == true else { return "\(column.sql) IN (\(names))" }
         return "EXISTS (SELECT 1 FROM \(elements(of: column)) WHERE \(Self.canonical("tide_element.value")) IN (\(names)))"

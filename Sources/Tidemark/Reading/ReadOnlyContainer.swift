@@ -4,8 +4,8 @@ public import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// A container, open for reading only: for a widget, an extension, a viewer. It has no methods that write, takes no lock that a writer waits
-/// for, and changes no byte, also while the app is writing or after it has crashed.
+/// A container that is open for reading only, for a widget, an extension or a viewer. It has no methods that write, takes no lock
+/// for which a writer waits, and changes no byte, even while the app is writing or after it has crashed.
 ///
 /// ``changes(since:)`` and observations include a shared store that is created after the container was opened. Fetches read it when
 /// the container is opened again. When the container was moved or replaced, reading throws ``StoreError`` `moved`.
@@ -21,7 +21,7 @@ public struct ReadOnlyContainer: RecordReading {
     /// The stores that records are read from; not for programs.
     public let recordSources: RecordSources
     let readers: [StoreReader]
-    /// What one may do with its records.
+    /// The reporter of the user's permissions for the container's records.
     public let permissions: PermissionReporter
 
     /// Opens the container of a name at a location.
@@ -51,9 +51,9 @@ public struct ReadOnlyContainer: RecordReading {
     /// The history of a store; `nil` when the container has no such store.
     public func history(_ scope: StoreScope = .private) -> StoreReader? { readers.first { $0.scope == scope } }
 
-    /// The changes that others commit, as they do.
+    /// Returns the changes of other processes as they are committed.
     ///
-    /// - Parameter token: Where to begin: what came since is told first. `nil` begins with what comes from now on.
+    /// - Parameter token: The position to begin with: changes since then come first. `nil` begins with changes from now on.
     public func changes(since token: ContainerToken? = nil) -> ContainerChanges {
         let directory = directory
         return ContainerChanges(
@@ -64,7 +64,7 @@ public struct ReadOnlyContainer: RecordReading {
             start: token)
     }
 
-    /// The place behind everything that is committed.
+    /// Returns the position after everything that is committed.
     public func historyToken() throws(StoreError) -> ContainerToken {
         var tokens: [StoreScope: HistoryToken] = [:]
         for reader in readers { tokens[reader.scope] = try reader.historyToken() }

@@ -2,12 +2,12 @@ import Foundation
 import GRDB
 import TidemarkModel
 
-/// What one store has, in order.
+/// The result of one store, in order.
 struct OrderedPart<Element> {
     var elements: [Element] = []
-    /// The values that each element is sorted by; empty when there is no order.
+    /// For each element, the values that it is sorted by; empty when there is no order.
     var keys: [[DatabaseValue]] = []
-    /// Whether a sort is by a text, which may have an order of its own.
+    /// For each sort, whether its values are texts, which may have a collation.
     var areTexts: [Bool] = []
     /// The records that can't be read as the type.
     var unreadable: [UnreadableRecord] = []
@@ -21,14 +21,16 @@ struct RecordOrder {
 
     init<R: Record>(_ sorts: [RecordSort<R>]) { self.sorts = sorts.map { ($0.isDescending, $0.order.comparison) } }
 
-    /// - Parameter counts: Whether an element is one of those that the limit is about.
+    /// Merges the results.
+    ///
+    /// - Parameter counts: Returns whether an element counts for the limit.
     func merge<Element>(
         _ parts: [OrderedPart<Element>], limit: Int?, counting counts: (Element) -> Bool = { _ in true }
     ) -> [Element] {
         var next = parts.map { _ in 0 }
         var merged: [Element] = []
         var count = 0
-        // A store without the field does not know its type.
+        // A store without the field does not know its type, so another store decides.
         let areTexts = sorts.indices.map { sort in parts.contains { $0.areTexts[sort] } }
         while count < limit ?? .max {
             var first: Int?
@@ -56,7 +58,7 @@ struct RecordOrder {
         return false
     }
 
-    /// As SQLite orders: nothing, numbers, texts by their bytes, bytes.
+    /// Compares two values in SQLite's order: NULL, numbers, texts by their bytes, blobs.
     static func compare(
         _ left: DatabaseValue, _ right: DatabaseValue, _ texts: (@Sendable (String, String) -> ComparisonResult)?
     ) -> Int {

@@ -8,20 +8,20 @@ import TidemarkStore
 public struct RecordPage<R: Record>: Sendable {
     /// The records of the page, in order.
     public let records: [R]
-    /// Where the next page begins; `nil` when this is the last one.
+    /// The cursor of the next page; `nil` when this is the last page.
     public let next: PageCursor?
 }
 
-/// A place in an ordered list of records: the one behind the last record of a page.
+/// A position in an ordered list of records: the position after the last record of a page.
 ///
-/// It has the values that the list is sorted by, and the name of that record. So it stays valid while others insert, change and delete
-/// records, and when the program ends. It can be saved (`Codable`) and sent as a text (``description``). A person who has the text can
-/// read these values from it.
+/// It has the values by which that record is sorted, and the record's name. So it stays valid while others insert, change and
+/// delete records, and after the program has ended. It can be saved (`Codable`) and sent as a text (``description``). The text is
+/// not encrypted: a person who has it can read these values.
 public struct PageCursor: Hashable, Sendable {
-    /// The order of the list, to recognise a cursor of another one.
+    /// The order of the list. A cursor of another order is refused.
     let order: [String]
     let values: [Value]
-    /// The store that has the record, and the row there. They count only between records that are equal in the order, the name included.
+    /// The store and the row of the record. They decide only between records that are equal in the order and in the name.
     let scope: Int
     let row: Int64
 
@@ -81,7 +81,7 @@ extension PageCursor.Value: Codable {
 
     func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
-        // As texts: not every reader of JSON keeps 64 bits.
+        // Numbers are written as texts, because not every reader of JSON keeps 64 bits.
         switch self {
         case .null: break
         case .integer(let number): try container.encode("\(number)", forKey: .i)
@@ -103,10 +103,10 @@ extension PageCursor: Codable, LosslessStringConvertible {
     fileprivate static let invalid = DecodingError.dataCorrupted(
         .init(codingPath: [], debugDescription: "the text is no cursor of a page"))
 
-    /// Reads a cursor from its text; `nil` when the text is none.
+    /// Reads a cursor from its text; `nil` for any other text.
     public init?(_ description: String) {
         guard description.utf8.count <= 1 << 20, let bytes = Base64URL.bytes(description),
-            // A text that is no cursor is the caller's to tell of.
+            // The caller reports a text that is not a cursor.
             let content = try? JSONDecoder().decode(Content.self, from: Data(bytes))
         else { return nil }
         (order, values, scope, row) = (content.order, content.values, content.scope, content.row)
@@ -136,7 +136,7 @@ extension PageCursor: Codable, LosslessStringConvertible {
 }
 
 extension RecordReading {
-    /// Returns a part of the records that match, in the given order, and where the next part begins.
+    /// Returns a page of the records that match, in the given order, and the cursor of the next page.
     ///
     /// ```swift
     /// var page = try await journal.fetchPage(Destination.self, sortedBy: [.descending(\.createdAt)], limit: 50)
@@ -147,9 +147,9 @@ extension RecordReading {
     /// }
     /// ```
     ///
-    /// Records that are equal in the order come in the order of their names, and without an order as they were inserted. A record that
-    /// is neither inserted, changed nor deleted meanwhile is in exactly one page. A record that can't be read as its type is left out,
-    /// and its name is logged.
+    /// Records that are equal in the order are sorted by their names. Without an order, records are in the order of insertion. A
+    /// record that is not inserted, changed or deleted meanwhile is in exactly one page. A record that can't be read as its type
+    /// is left out, and its name is logged.
     ///
     /// - Parameters:
     ///   - type: The record type.
@@ -159,7 +159,8 @@ extension RecordReading {
     ///   - limit: The maximum number of records of the page; 1 or more.
     /// - Throws: ``StoreError`` `invalid` for a cursor of another order, or a limit below 1; as
     ///   ``fetchAll(_:where:sortedBy:limit:)``.
-    /// - Complexity: O(log m + n) in the records of the type and of the page, if an index has the first field of the order; else O(m).
+    /// - Complexity: O(log m + n), with m records of the type and n of the page, if an index begins with the first field of the
+    ///   order; otherwise O(m).
     public func fetchPage<R: Record>(
         _ type: R.Type, where predicate: RecordPredicate<R>? = nil, sortedBy sorts: [RecordSort<R>] = [],
         after cursor: PageCursor? = nil, limit: Int
@@ -167,7 +168,7 @@ extension RecordReading {
         guard limit > 0, limit < Int.max else {
             throw StoreError(.invalid, "the limit of a page can't be \(limit); use 1 or more")
         }
-        // The name decides between records that are equal otherwise, so that each has its place.
+        // The name decides between records that are equal otherwise, so that the order is total.
         let sorts = sorts.isEmpty ? [] : sorts + [.ascending("_name")]
         let order = sorts.map(\.signature)
         if let cursor, cursor.order != order || cursor.values.count != sorts.count {
@@ -190,7 +191,7 @@ extension RecordReading {
 }
 
 extension RecordSort {
-    /// What tells the order from others.
+    /// A text that identifies the sort.
     fileprivate var signature: String {
         let kind =
             switch order.kind {
@@ -203,14 +204,14 @@ extension RecordSort {
     }
 }
 
-/// The condition that a record comes behind a cursor.
+/// The condition that a record comes after a cursor.
 struct KeysetCondition {
-    /// What the first sort is bound to, so that SQLite can begin at a place of an index.
+    /// The bound of the first sort, with which SQLite can begin inside an index.
     private enum Bound {
         case none
-        /// The values from the cursor's on.
+/// Values from the cursor's on.
         case values
-        /// No value. In a descending order these records come last.
+/// No value. In a descending order these records come last.
         case nothing
     }
 
@@ -218,7 +219,7 @@ struct KeysetCondition {
     private let scope: Int
     private let bound: Bound
 
-    /// Returns the conditions of queries that give the records behind a cursor, one after the other.
+    /// Returns the conditions of queries that return the records after a cursor. The queries run one after the other.
     ///
     /// - Parameter scope: The store whose records are read. Of records that are equal in the order, those of the private store come first.
     static func parts<R: Record>(_ cursor: PageCursor, in scope: StoreScope, _ sorts: [RecordSort<R>]) -> [KeysetCondition] {
@@ -233,7 +234,7 @@ struct KeysetCondition {
 
     /// Returns the condition in SQL.
     ///
-    /// - Parameter terms: What records are sorted by, with its collation.
+    /// - Parameter terms: The terms by which records are sorted, with their collations.
     func sql(_ terms: [(sql: String, isDescending: Bool)]) -> (sql: String, arguments: StatementArguments) {
         var arguments = StatementArguments()
         var alternatives: [String] = []
@@ -248,7 +249,7 @@ struct KeysetCondition {
             }
         }
         for (index, (term, value)) in zip(terms, cursor.values).enumerated() {
-            // Nothing comes before all values, and so last in a descending order.
+            // NULL comes before all values, and so last in a descending order.
             let after: String
             switch (value, term.isDescending) {
             case (.null, true): continue

@@ -5,7 +5,7 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Numbers, groups and distinct values, computed by SQLite without reading the records into memory.
+/// Aggregates, groups and distinct values. SQLite computes them without reading the records into memory.
 extension RecordReading {
     /// Computes values of all records that match.
     ///
@@ -15,11 +15,11 @@ extension RecordReading {
     ///
     /// - Parameters:
     ///   - type: The record type.
-    ///   - aggregates: What is computed, in order.
+    ///   - aggregates: The aggregates, in order.
     ///   - predicate: The condition; `nil` for all records.
-    /// - Returns: The values of both stores together.
-    /// - Throws: ``StoreError`` `invalid` for a sum that is too great, or a property that is no number in the store; as
-    ///   ``fetchAll(_:where:sortedBy:limit:)``.
+    /// - Returns: The values for both stores together.
+    /// - Throws: ``StoreError`` `invalid` for a sum that is too great, or a property that is not a number in the store; the
+    ///   errors of ``fetchAll(_:where:sortedBy:limit:)``.
     /// - Complexity: O(n) in the records that match; one query of each store.
     public func aggregate<R: Record, each Value: Sendable>(
         _ type: R.Type, _ aggregates: repeat Aggregate<R, each Value>, where predicate: RecordPredicate<R>? = nil
@@ -32,7 +32,7 @@ extension RecordReading {
         return try (repeat group.value(of: each aggregates, &index))
     }
 
-    /// Computes values of each group of records: of those that have the same value of a property.
+    /// Computes values for each group of records that have the same value of a property.
     ///
     /// ```swift
     /// let byTrip = try await journal.aggregates(Stop.self, .count, .sum(\.nights), by: \.trip)
@@ -41,10 +41,11 @@ extension RecordReading {
     ///
     /// - Parameters:
     ///   - type: The record type.
-    ///   - aggregates: What is computed, in order.
+    ///   - aggregates: The aggregates, in order.
     ///   - property: A stored property. Its values are not lists.
     ///   - predicate: The condition; `nil` for all records.
-    /// - Returns: The groups in the order of the property's values. Records without a value, or with one that can't be read, are in no group.
+    /// - Returns: The groups in the order of the property's values. Records whose value is missing or can't be read are in no
+    ///   group.
     /// - Throws: As ``aggregate(_:_:where:)``.
     /// - Complexity: O(n log n) in the records that match; one query of each store.
     public func aggregates<R: Record, Group: Hashable & Decodable & Sendable, each Value: Sendable>(
@@ -55,9 +56,10 @@ extension RecordReading {
         return groups.compactMap { group in group.group.map { ($0, group.values) } }
     }
 
-    /// Computes values of each group of records: of those that have the same value of an optional property, and of those without one.
+    /// Computes values for each group of records that have the same value of an optional property. Records without a value are a
+    /// group, too.
     ///
-    /// - Returns: The groups in the order of the property's values; the records without a value come first, in the group `nil`.
+    /// - Returns: The groups in the order of the property's values. The records without a value come first, in the group `nil`.
     public func aggregates<R: Record, Group: Hashable & Decodable & Sendable, each Value: Sendable>(
         _ type: R.Type, _ aggregates: repeat Aggregate<R, each Value>, by property: KeyPath<R, Group?>,
         where predicate: RecordPredicate<R>? = nil
@@ -65,7 +67,8 @@ extension RecordReading {
         try await typedGroups(type, Group.self, repeat each aggregates, by: property, where: predicate)
     }
 
-    /// Returns the number of records with each value of a property, in one query of each store: the heads of sections.
+    /// Returns the number of records for each value of a property, in one query of each store. A list can show them as headers of
+    /// sections.
     ///
     /// ```swift
     /// let sections = try await journal.counts(Stop.self, by: \.day)
@@ -86,7 +89,7 @@ extension RecordReading {
         try await aggregates(type, .count, by: property, where: predicate).map { ($0.group, $0.values) }
     }
 
-    /// Returns the number of records with each value of an optional property, and of those without one.
+    /// Returns the number of records for each value of an optional property, and the number of records without a value.
     ///
     /// - Returns: The values in their order; the records without a value come first.
     public func counts<R: Record, Value: Hashable & Decodable & Sendable>(
@@ -139,7 +142,7 @@ extension RecordReading {
                     "left out a group of \(R.recordType) records: '\(field)' can't be read as \(Group.self): \(error)")
                 continue
             }
-            // Two stored values can be one of the type: a UUID in upper and in lower case.
+            // Two stored values can be the same value of the type, such as a UUID in upper and in lower case.
             if merged[key] == nil { order.append(key) }
             try merged[key, default: AggregateGroup(terms)].add(group)
         }
@@ -212,7 +215,7 @@ extension RecordSources {
                 }
             }
         }
-        // Equal values of two stores become one.
+        // Equal values of two stores become one group.
         groups.sort { RecordOrder.compare($0.key, $1.key, nil) < 0 }
         return try groups.reduce(into: []) { merged, group in
             if let last = merged.last, RecordOrder.compare(last.key, group.key, nil) == 0 {
@@ -225,7 +228,7 @@ extension RecordSources {
 }
 
 extension TypedQuery {
-    /// Returns the groups of the records that match, by the values of a field; one of all records without a field.
+    /// Returns the groups of the records that match, by the values of a field. If no field is given, all records are one group.
     fileprivate func groups(
         _ db: Database, by field: String?, _ terms: [AggregateTerm], _ known: Set<String>
     ) throws -> [AggregateGroup] {

@@ -1,20 +1,21 @@
 import Synchronization
 
 extension RecordReading {
-    /// Returns the records that match, and reports how many have been read: for a fetch of so many that a person waits.
+    /// Returns the records that match, and reports the number of records that were read. For large fetches, while a person waits.
     ///
     /// ```swift
     /// let all = try await journal.fetchAll(Destination.self) { count in print("\(count) read") }
     /// ```
     ///
-    /// A task that is cancelled ends the fetch in the midst of it, as it ends every fetch.
+    /// Cancelling the task ends the fetch between two records, as with every fetch.
     ///
     /// - Parameters:
     ///   - type: The record type.
     ///   - predicate: The condition; `nil` for all records.
     ///   - sorts: The order.
     ///   - limit: The maximum number of records; `nil` for all.
-    ///   - progress: Gets the number of records that were read so far, after each 500, on the thread that reads. It should return quickly.
+    ///   - progress: Called with the number of records that were read so far, after each 500, on the thread that reads. It should
+    ///     return quickly.
     /// - Throws: `CancellationError` when the task is cancelled; as `fetchAll(_:where:sortedBy:limit:)`.
     /// - Complexity: O(n) in the records read; those returned are in memory.
     public func fetchAll<R: Record>(

@@ -4,9 +4,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Records along references: one query for all of them, not one for each.
+/// Fetches along references: one query for all references, and not one for each.
 ///
-/// Names that are UUIDs are compared without case. Where zones of a store have records of one name, each of them counts.
+/// Names that are UUIDs are compared without case. If several zones of a store have records of one name, each of them is
+/// included.
 extension RecordReading {
     /// Returns the record that a reference names; `nil` when there is none.
     ///
@@ -23,8 +24,8 @@ extension RecordReading {
     /// let titles = stops.map { stop in stop.trip.flatMap { trips[$0]?.title } ?? "" }
     /// ```
     ///
-    /// - Returns: The records by their references, without those that are not there or can't be read. A record that is in both stores is
-    ///   that of the private one, as with ``fetch(_:)``.
+    /// - Returns: The records by their references, without records that are missing or can't be read. If both stores have a
+    ///   record of the name, it is the private store's, as with ``fetch(_:)``.
     /// - Throws: ``StoreError``, as ``fetchAll(_:where:sortedBy:limit:)``.
     /// - Complexity: One look-up for each reference, 5,000 in one query.
     public func fetchAll<Target: Record>(
@@ -43,7 +44,7 @@ extension RecordReading {
         return wanted.reduce(into: [:]) { $0[$1] = found[$1.recordName.canonicalRecordName] }
     }
 
-    /// Returns the records that refer to some records, for each of these.
+    /// Returns, for each of the given records, the records that refer to it.
     ///
     /// ```swift
     /// let trips = try await journal.fetchAll(Trip.self)
@@ -82,7 +83,7 @@ extension RecordReading {
         try await fetchAll(relationship, of: CollectionOfOne(target), where: predicate)[Reference(target)] ?? []
     }
 
-    /// Returns the records that refer to some records, for each of these: one query of each store.
+    /// Returns, for each of the given records, the records that refer to it. It makes one query of each store.
     ///
     /// - Parameters:
     ///   - relationship: The inverse of a property.
@@ -113,7 +114,7 @@ extension RecordReading {
         return lists
     }
 
-    /// Returns how many records refer to some records, for each of these.
+    /// Returns, for each of the given records, the number of records that refer to it.
     ///
     /// ```swift
     /// let counts = try await journal.counts(Photo.self, referringTo: stops, by: \.stop)
@@ -135,7 +136,7 @@ extension RecordReading {
         try await counts(try PropertyNames.name(of: property), targets.map(Reference.init), predicate)
     }
 
-    /// Returns how many records refer to some records, for each of these.
+    /// Returns, for each of the given records, the number of records that refer to it.
     ///
     /// - Parameters:
     ///   - relationship: The inverse of a property.
@@ -186,12 +187,12 @@ extension RecordReading {
 }
 
 extension RecordSources {
-    /// SQLite bounds the parameters of a statement.
+    /// The most names in one query, since SQLite limits the parameters of a statement.
     fileprivate static let namesPerQuery = 5000
 }
 
 extension RecordSource {
-    /// Returns how many records that match have a reference, for each record that they refer to.
+    /// Returns, for each record that matching records refer to, the number of these records.
     fileprivate func counts<R: Record>(
         _ db: Database, _ type: R.Type, by field: String, where predicate: RecordPredicate<R>, known: Set<String>
     ) throws -> [(name: String, count: Int)] {

@@ -7,12 +7,12 @@ import TidemarkStore
 public struct SearchResult<R: Record>: Sendable {
     /// The record.
     public let record: R
-    /// How well the record matches; the best result has the greatest score. It is the negative of SQLite's bm25, so that a word counts more
-    /// the rarer it is, and the shorter the text. Scores of different searches can't be compared.
+    /// The quality of the match; the best result has the greatest score. It is the negative of SQLite's bm25: a word counts more
+    /// if it is rare, and if the text is short. Scores of different searches can't be compared.
     public let score: Double
-    /// A piece of the text that matches best, with the words that were found.
+    /// A piece of the text that matches best, with the places of the words that were found.
     public let excerpt: SearchExcerpt
-    /// The texts of the index in full, by their fields, with the words that were found.
+    /// The full texts of the index, by their fields, with the places of the words that were found.
     public let texts: [String: SearchExcerpt]
 }
 
@@ -26,8 +26,8 @@ public struct SearchExcerpt: Hashable, Sendable {
     /// Returns the text with marks around the words that were found.
     ///
     /// - Parameters:
-    ///   - start: What comes before each word.
-    ///   - end: What comes behind it.
+    ///   - start: The mark before each word.
+    ///   - end: The mark after each word.
     public func marked(_ start: String, _ end: String) -> String {
         var marked = ""
         var place = text.startIndex
@@ -38,10 +38,10 @@ public struct SearchExcerpt: Hashable, Sendable {
         return marked + text[place...]
     }
 
-    /// Reads a text with the marks that FTS5 was given.
+    /// Makes an excerpt from a text with the marks that FTS5 has inserted.
     init(marked: String) {
         var text = ""
-        // Places by their number of UTF-8 bytes: a text that grows makes its indices void.
+        // Places as numbers of UTF-8 bytes, because indices become invalid when the text grows.
         var places: [Range<Int>] = []
         var start: Int?
         for character in marked.unicodeScalars {
@@ -62,7 +62,7 @@ public struct SearchExcerpt: Hashable, Sendable {
 }
 
 extension RecordPredicate {
-    /// Matches records whose texts have words, by the full-text index of the type.
+    /// Matches records whose texts have the given words. It uses the full-text index of the type.
     ///
     /// ```swift
     /// let found = try await journal.fetchAll(
@@ -75,7 +75,7 @@ extension RecordPredicate {
 }
 
 extension RecordReading {
-    /// Returns the records whose texts have words, the best matches first.
+    /// Returns the records whose texts have the given words, the best matches first.
     ///
     /// ```swift
     /// for result in try await journal.search(Destination.self, "fjord", limit: 20) {
@@ -108,7 +108,7 @@ extension RecordReading {
             UnreadableRecord.log(found.unreadable, as: type)
             results += found.results
         }
-        // Stable: of two results with one score, the private store's comes first.
+        // The sort is stable: of two results with the same score, the private store's comes first.
         let order = results.indices.sorted { (-results[$0].score, $0) < (-results[$1].score, $1) }
         return order.prefix(limit).map { results[$0] }
     }

@@ -3,23 +3,23 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Records that belong together in a list, under one head.
+/// A section of a list: records with the same key.
 public struct RecordSection<Key: Hashable & Sendable, R: Record>: Sendable {
-    /// What the records have in common.
+    /// The key that the records have in common.
     public let key: Key
     /// The records, in the order of the list.
     public let records: [R]
 }
 
 extension RecordReading {
-    /// Returns the records that match in sections: those that have the same key.
+    /// Returns the records that match, in sections of records with the same key.
     ///
     /// ```swift
     /// let days = try await journal.sections(Stop.self, by: \.day, sortedBy: [.ascending(\.day), .ascending(\.title)])
     /// let letters = try await journal.sections(Stop.self, by: { $0.title.prefix(1) }, sortedBy: [.ascending(\.title)])
     /// ```
     ///
-    /// For a list that shows the heads first, use `counts(_:by:where:)`, which does not fetch the records.
+    /// For a list that shows the headers first, use `counts(_:by:where:)`, which does not fetch the records.
     ///
     /// - Parameters:
     ///   - type: The record type.
@@ -49,7 +49,7 @@ extension RecordReading {
     /// }
     /// ```
     ///
-    /// Both are of one state of their store. A record refers to records of its own store.
+    /// Both records are read in one state of their store. A record refers to records of its own store.
     ///
     /// - Parameters:
     ///   - type: The record type.
@@ -57,9 +57,9 @@ extension RecordReading {
     ///   - predicate: The condition; `nil` for all records.
     ///   - sorts: The order; without one, the order of insertion.
     ///   - limit: The maximum number of records; `nil` for all.
-    /// - Returns: The records, in order; `nil` with those whose reference names no record that can be read.
+    /// - Returns: The records, in order, each with the related record; `nil` if the reference names no record that can be read.
     /// - Throws: As ``fetchAll(_:where:sortedBy:limit:)``.
-    /// - Complexity: O(n log m): a query of the type, and one of the other type for 5,000 records each.
+    /// - Complexity: O(n log m): one query of the type, and one query of the other type for each 5,000 records.
     public func fetchAll<R: Record, Target: Record>(
         _ type: R.Type, joining property: any KeyPath<R, Reference<Target>> & Sendable,
         where predicate: RecordPredicate<R>? = nil,
@@ -110,7 +110,7 @@ extension RecordSources {
 }
 
 extension RecordSource {
-    /// Returns the records of names that are compared as along references.
+    /// Returns the records of the given names, by their names in canonical form.
     fileprivate func records<R: Record>(_ db: Database, _ type: R.Type, named names: [String]) throws -> [String: R] {
         var records: [String: R] = [:]
         for start in stride(from: 0, to: names.count, by: 5000) {

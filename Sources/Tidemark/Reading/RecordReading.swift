@@ -4,9 +4,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What typed records can be read from: a ``PersistentContainer``, a ``ContainerSnapshot``, a ``ReadOnlyContainer``.
+/// A source of typed records: a ``PersistentContainer``, a ``ContainerSnapshot``, or a ``ReadOnlyContainer``.
 ///
-/// Records come from the private store and from the shared one. By a name that is in both, the private store's is found.
+/// Records come from the private store and from the shared store. If both have a record of a name, a fetch by name finds the
+/// private store's.
 public protocol RecordReading: Sendable {
     /// The stores that records are read from.
     var recordSources: RecordSources { get }
@@ -19,8 +20,8 @@ public struct RecordSources: Sendable {
 }
 
 extension RecordSources {
-    /// Runs `body`, which asks for fields of a type; and where a store lacks one of them, once more, with the names of those that any of the
-    /// stores has: a store whose type has not got a field yet has no value in it.
+    /// Runs `body`, which looks up fields of a type in a store. If the store lacks a field, `body` runs again with the names of
+    /// the fields that any store has. These count as fields without a value in the store that lacks them.
     func withKnownFields<Result>(of type: String, _ body: (Set<String>) throws -> Result) throws -> Result {
         do {
             return try body([])
@@ -68,7 +69,7 @@ extension RecordSources {
 }
 
 extension RecordReading {
-    /// The record of a name; `nil` when there is none.
+    /// Returns the record of a name; `nil` when there is none.
     ///
     /// - Throws: ``StoreError``; `DecodingError` when the record can't be read as that type.
     public func fetch<R: Record>(_ type: R.Type, named name: String) async throws -> R? {
@@ -80,7 +81,7 @@ extension RecordReading {
         return nil
     }
 
-    /// The record of a UUID.
+    /// Returns the record of a UUID; see `fetch(_:named:)`.
     public func fetch<R: Record & Identifiable>(_ type: R.Type, id: UUID) async throws -> R? where R.ID == UUID {
         try await fetch(type, named: id.uuidString.lowercased())
     }
@@ -123,7 +124,7 @@ extension RecordSource {
         let keys = QueriedType.keys(name)
         let rows = try Row.fetchCursor(
             db.cachedStatement(sql: queried.selectionByName), arguments: [keys[0], keys[keys.count - 1]])
-        // The row is the cursor's.
+        // The row is valid as long as its cursor.
         return try withExtendedLifetime(rows) {
             guard let row = try rows.next() else { return nil }
             return (try decoder(queried, type).decode(row), try StoredVersion(row, type: queried))
@@ -165,11 +166,12 @@ extension RecordSource {
         return part
     }
 
-    /// Reads rows until as many as the limit count. SQL can't tell which can be read as the type, so that more may have to be asked for.
+    /// Reads rows until the limit is reached. SQL can't tell which records can be read as the type. If too few can, the query
+    /// runs again with twice the limit.
     ///
     /// - Parameters:
-    ///   - restart: Is called before the first row, each time.
-    ///   - body: Returns whether a row counts.
+    ///   - restart: Called before the first row of each run.
+    ///   - body: Returns whether a row counts for the limit.
     func readRows<R: Record>(
         _ db: Database, _ queried: QueriedType, where predicate: RecordPredicate<R>?, sortedBy sorts: [RecordSort<R>],
         after keyset: KeysetCondition? = nil, limit: Int?, known: Set<String>, restart: (TypedQuery<R>, RowCursor) throws -> Void,
@@ -241,7 +243,7 @@ extension RecordSource {
 }
 
 extension QueriedType {
-    /// The columns of a query's rows that have what the rows are sorted by.
+    /// The columns of a query's rows that have the values by which the rows are sorted.
     func sortColumns(_ count: Int) -> [Int] { (0..<count).map { Self.firstField + fields.count + $0 } }
 
     /// The column of a query's rows that has the row's id.

@@ -4,8 +4,8 @@ public import TidemarkModel
 import TidemarkStore
 
 extension PersistentContainer {
-    /// Returns GRDB's reader of a store, for any SQL and for `ValueObservation`. It sees committed data, and only reads: SQL that wrote past
-    /// the container would have no history, no lock and no digest.
+    /// Returns GRDB's reader of a store, for any SQL and for `ValueObservation`. It reads committed data, and can't write: writes
+    /// that bypass the container would have no history, no lock and no digest.
     ///
     /// GRDB's observations that use the reader follow the writes of this process. After ``PersistentContainer/followOthers()``,
     /// they follow the writes of other processes, too. A save waits for these observations; to observe records, use
@@ -39,11 +39,12 @@ extension ContainerSnapshot {
 }
 
 extension RecordPredicate {
-    /// Makes a predicate of an SQL expression over the columns of the type's table, `_name` and the system columns.
+    /// Makes a predicate from an SQL expression over the columns of the type's table, `_name` and the system columns.
     ///
-    /// A query with a comparison that has one answer for all records throws `StoreError` `sql` with what to write: of a number with a text
-    /// (`rating = 'five'`), of a time with anything but microseconds since 1970 (`createdAt > '2020'`; a `Date` as an argument, which GRDB
-    /// makes a text), of a list with an element, of anything with the word `NULL` by another operator than `IS`.
+    /// Some comparisons have the same answer for all records. A query with such a comparison throws `StoreError` `sql`, with the
+    /// correct form. Examples are a number with a text (`rating = 'five'`), a time with anything but microseconds since 1970
+    /// (`createdAt > '2020'`, or a `Date` as an argument, which GRDB stores as a text), a list with an element, and `NULL` with
+    /// another operator than `IS`.
     ///
     /// - Parameters:
     ///   - expression: The expression, with `?` for each argument.

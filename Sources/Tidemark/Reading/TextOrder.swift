@@ -17,16 +17,17 @@ public struct TextOrder: Hashable, Sendable {
 
     let kind: Kind
 
-    /// By the bytes of UTF-8: upper case before lower case, letters with diacritics behind `z`. SQLite itself compares the texts.
+    /// The order of the bytes of UTF-8: upper case before lower case, letters with diacritics after `z`. SQLite itself compares
+    /// the texts.
     public static let binary = TextOrder(kind: .binary)
-    /// As ``binary``, without a difference between upper and lower case.
+    /// The order ``binary``, without a difference between upper and lower case.
     public static let caseInsensitive = TextOrder(kind: .caseInsensitive)
-    /// As numbers: a `Decimal` property is stored as a text. Texts that are not numbers come first.
+    /// The order of numbers. A `Decimal` property is stored as a text. Texts that are not numbers come first.
     public static let decimal = TextOrder(kind: .decimal)
-    /// As a person expects it in the current locale. Numbers in texts are compared by their values. As
+    /// The order that a person expects in the current locale. Numbers in texts are compared by their values. As
     /// `String.localizedStandardCompare`.
     public static var localizedStandard: TextOrder { localized(.current) }
-    /// As a person expects it in a locale. Numbers in texts are compared by their values.
+    /// The order that a person expects in a locale. Numbers in texts are compared by their values.
     ///
     /// - Parameter locale: The locale. Its language determines the order: `Å` is the last letter in Norwegian, and an `A` in
     ///   German.
@@ -175,7 +176,8 @@ extension Decimal {
         guard !isNaN else { return nil }
     }
 
-    /// Returns whether all of a text is a number: a sign, digits, a point with digits, an exponent. `Decimal` reads no more than the beginning.
+    /// Returns whether a whole text is a number: a sign, digits, a point with digits, an exponent. `Decimal` itself would read
+    /// the number at the beginning, and ignore the rest.
     private static func isNumber(_ text: String) -> Bool {
         var rest = Substring(text).utf8
         func skip(_ characters: String) -> Bool {

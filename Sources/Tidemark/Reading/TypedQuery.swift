@@ -42,7 +42,7 @@ struct TypedQuery<R: Record> {
                 term += " COLLATE \(collation)"
             }
             keys.append((term, sort.isDescending))
-            // Of a value that all records have, SQLite would make the number of a column.
+            // A value that all records have is a literal here, and SQLite would take a number in ORDER BY for a column.
             if field.hasColumn { terms.append("\(term) \(sort.isDescending ? "DESC" : "ASC")") }
         }
         if let keyset {
@@ -93,7 +93,7 @@ struct TypedQuery<R: Record> {
         }
     }
 
-    /// Returns how many records have a value, for each value of a field; of a list, for each element.
+    /// Returns, for each value of a field, the number of records that have it; for a list, for each element.
     func counts(_ db: Database, by field: QueriedField) throws -> [(name: String, count: Int)] {
         try prepare(db)
         let values = "SELECT _id, \(field.sql) AS tide_value\(source)"
@@ -115,7 +115,8 @@ struct TypedQuery<R: Record> {
 
     /// Returns the rows that match and are in a ranking, the best first.
     ///
-    /// - Parameter ranking: SQL that selects `tide_row` and `tide_rank`. The rows have both behind the usual columns.
+    /// - Parameter ranking: SQL that selects `tide_row` and `tide_rank`. The returned rows have the two values after the usual
+    ///   columns.
     func ranked(_ db: Database, _ ranking: String, _ words: String) throws -> RowCursor {
         try prepare(db)
         let sql = """
@@ -137,7 +138,8 @@ struct TypedQuery<R: Record> {
             : try type.column(field, naming, known: known)
     }
 
-    /// Returns the values of expressions: of all records that match, or of each group of those that are equal in the first one.
+    /// Returns the values of expressions for all records that match. If `grouped`, for each group of records with the same value
+    /// of the first expression.
     func rows(_ db: Database, _ columns: [String], extensions: [SQLExtension], grouped: Bool) throws -> [Row] {
         try prepare(db)
         for it in extensions { try it.install(on: db) }
@@ -148,7 +150,7 @@ struct TypedQuery<R: Record> {
         } catch let error as DatabaseError where error.message == "integer overflow" {
             throw AggregateState.overflow
         } catch let error as DatabaseError where error.message == AggregateState.decimalOverflow.description {
-            // An error of a function reaches SQLite, and its caller, as a text.
+            // SQLite passes on the error of a function only as a text.
             throw AggregateState.decimalOverflow
         } catch {
             throw failure(error)

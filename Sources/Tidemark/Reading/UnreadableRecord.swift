@@ -12,7 +12,8 @@ public struct UnreadableRecord: Sendable {
 }
 
 extension UnreadableRecord: LocalizedError, CustomStringConvertible {
-    /// The record, the property and why its value can't be read. The `localizedDescription` of a `DecodingError` says nothing of them.
+    /// The record, the property, and the reason why its value can't be read. The `localizedDescription` of a `DecodingError` has
+    /// none of them.
     public var description: String {
         switch error as? DecodingError {
         case .dataCorrupted(let context), .keyNotFound(_, let context), .typeMismatch(_, let context),
@@ -24,7 +25,7 @@ extension UnreadableRecord: LocalizedError, CustomStringConvertible {
 
     public var errorDescription: String? { description }
 
-    /// The remedy; `nil` where none is known, or the description has it.
+    /// The remedy; `nil` when none is known, or when the description has it.
     public var recoverySuggestion: String? {
         guard case .dataCorrupted? = error as? DecodingError else { return nil }
         return """

@@ -1,7 +1,8 @@
 public import Foundation
 import TidemarkModel
 
-/// A picture or another file that a record names: content-addressed, immutable, stored once however many records name it.
+/// A picture or another file that a record names. It is content-addressed and immutable, and it is stored once for all records
+/// that name it.
 ///
 /// ```swift
 /// destination.image = Asset(fileURL: photo)          // ingested when the record is saved
@@ -16,37 +17,38 @@ public struct Asset: Sendable {
 
     let content: Content
 
-    /// The content of a file, which is read when the record is saved.
+    /// Makes an asset from a file, which is read when the record is saved.
     public init(fileURL: URL) { content = .file(fileURL) }
 
-    /// Some bytes.
+    /// Makes an asset from bytes.
     public init(data: Data) { content = .memory(data) }
 
     init(id: String, folder: URL) { content = .stored(id: id, folder: folder) }
 
-    /// The digest and size by which the store knows the content: `<32 hex digits>-<bytes>`, perhaps with a hyphen and a number behind. `nil` before it is saved.
+    /// The identifier of the content in the store: `<32 hex digits>-<bytes>`, perhaps followed by a hyphen and a number. `nil`
+    /// before the asset is saved.
     public var identifier: String? {
         if case .stored(let id, _) = content { return id }
         return nil
     }
 
-    /// The digest of the content in hexadecimal digits: XXH3-128, or half of the SHA-256 where the content was known from the cloud before it
-    /// was here; `nil` before it is saved. It identifies the content within one
-    /// store, and nothing between people: contents of equal digest are easy to make.
+    /// The digest of the content in hexadecimal digits: XXH3-128, or half of the SHA-256 if the cloud named the content before it
+    /// was on this device. `nil` before the asset is saved. It identifies the content within one store. It is not cryptographic:
+    /// different contents with the same digest are easy to make.
     public var digest: String? { identifier.map { String($0.prefix(32)) } }
 
-    /// Bytes; `nil` where a file that is yet to be ingested can't be examined.
+    /// The size in bytes; `nil` if the file of an asset that is not saved yet can't be examined.
     public var size: Int? {
         switch content {
         case .stored(let id, _): id.split(separator: "-").dropFirst().first.flatMap { Int($0) }
-        // What is wrong with the file, saving it tells.
+        // Saving the asset reports what is wrong with the file.
         case .file(let url): (try? url.resourceValues(forKeys: [.fileSizeKey]))?.fileSize
         case .memory(let data): data.count
         }
     }
 
-    /// Where the content lies as a file, to be read only; `nil` for bytes that are not saved yet. A content that is not on this device has no
-    /// file there: ask ``isDownloaded`` first.
+    /// The file with the content, which must only be read; `nil` for bytes that are not saved yet. If the content is not on this
+    /// device, there is no file: check ``isDownloaded`` first.
     public var fileURL: URL? {
         switch content {
         case .stored(let id, let folder): folder.appendingPathComponent("\(id.prefix(2))/\(id)")
@@ -55,9 +57,9 @@ public struct Asset: Sendable {
         }
     }
 
-    /// The bytes. Where the content is not on this device, they are not fetched, and nothing waits.
+    /// Returns the bytes. It does not download a content, and does not wait for the network.
     ///
-    /// - Throws: ``StoreError`` `notDownloaded` where the content has to be downloaded first; errors of reading the file.
+    /// - Throws: ``StoreError`` `notDownloaded` if the content has to be downloaded first; errors of reading the file.
     public func data() throws -> Data {
         if case .memory(let data) = content { return data }
         try requireContent()
@@ -70,18 +72,20 @@ extension Asset: Hashable {
     /// Returns whether two assets have the same content. An asset of a file or of bytes equals the asset that a fetch returns after
     /// the save.
     ///
-    /// Saved assets are compared by their identifiers, and assets of the same file are equal; no content is read. Other assets are
-    /// equal when their sizes and their bytes are equal; the bytes are read only if the sizes are equal. A file that can't be read
-    /// equals no other content. The bytes are compared, too, of two saved assets of which one has come from the cloud by its digest and the other from a file,
-    /// if both contents are here.
+    /// Saved assets are compared by their identifiers, and assets of the same file are equal; no content is read. Other assets
+    /// are equal if their sizes and their bytes are equal. The bytes are read only if the sizes are equal. A file that can't be
+    /// read equals no other content.
     ///
-    /// - Complexity: O(1) when both assets are saved and neither or both have come from the cloud by their digests, when they come from
-    ///   the same file, or have different sizes; otherwise O(n) in the bytes up to the first difference.
+    /// The identifier of a content from the cloud may be made of its SHA-256. If one of two saved assets has such an identifier
+    /// and the other does not, their bytes are compared, provided that both contents are on this device.
+    ///
+    /// - Complexity: O(1) when both assets are saved with identifiers of the same kind, when they come from the same file, or
+    ///   when their sizes differ; otherwise O(n) in the bytes.
     public static func == (left: Asset, right: Asset) -> Bool {
         if let one = left.identifier, let other = right.identifier { return one == other || isSameContent(left, right) }
         if left.content == right.content { return true }
         guard let size = left.size, size == right.size else { return false }
-        // An asset whose content can't be read is equal to no other. Saving it gives the error.
+        // An asset whose content can't be read equals no other. Saving it reports the error.
         guard let one = try? left.data(), let other = try? right.data() else { return false }
         return one == other
     }
@@ -91,7 +95,8 @@ extension Asset: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(size) }
 }
 
-/// A record's asset is encoded by the container. In any other coder, such as JSON, it is its identifier, which can't be decoded there.
+/// A container encodes and decodes a record's assets itself. Any other encoder, such as JSON's, gets the identifier, which can't
+/// be decoded.
 extension Asset: Codable {
     public init(from decoder: any Decoder) throws {
         throw DecodingError.dataCorrupted(

@@ -4,11 +4,11 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What a property can be that is a field of its own type.
+/// A type of properties that has a field type of its own.
 protocol FieldConvertible {
     static var fieldType: FieldType { get }
     func fieldContent() throws -> FieldContent
-    /// From what the store has.
+    /// Makes a value from the store's value.
     ///
     /// - Throws: ``FieldError``.
     init(_ stored: StoredField) throws
@@ -17,15 +17,15 @@ protocol FieldConvertible {
 /// A field's value on the way into the store.
 enum FieldContent: Hashable, Sendable {
     case value(FieldValue)
-    /// Content that the container is yet to ingest.
+    /// An asset that the container has not ingested yet.
     case asset(Asset)
     case list([FieldContent], of: FieldType.Scalar)
 }
 
 extension FieldContent {
-    /// The value as it is stored.
+    /// Returns the value as it is stored.
     ///
-    /// - Parameter identifier: Of an asset that is not stored yet.
+    /// - Parameter identifier: Returns the identifier of an asset that is not stored yet.
     func value(_ identifier: (Asset) throws -> String) throws -> FieldValue {
         switch self {
         case .value(let value): value
@@ -51,7 +51,7 @@ struct StoredField {
     func real() throws -> Double { try read(as: .double) }
     func bytes() throws -> Data { try read(as: .bytes) }
 
-    /// The JSON of a value that is more than one.
+    /// The JSON text of a value that is stored as JSON.
     func json() throws -> Data {
         guard type.isList || type == .string || type == .location else { throw FieldError("is a \(type) and no JSON") }
         return Data(try text(as: type).utf8)
@@ -74,7 +74,7 @@ struct StoredField {
 }
 
 extension FieldType {
-    /// Whether a field of this type can be a property that makes one of another type.
+    /// Whether a field of this type can be read into a property of another field type.
     func isReadable(as wanted: FieldType) -> Bool {
         if self == wanted { return true }
         guard isList == wanted.isList else { return false }
@@ -87,17 +87,17 @@ extension FieldType {
     }
 }
 
-/// Where a record's assets are found.
+/// The place of a record's assets.
 struct AssetPlace {
-    /// The container's.
+    /// The container's folder of assets.
     let folder: URL
-    /// Those that are not stored yet, by what stands for them.
+    /// The assets that are not stored yet, by the texts that stand for them.
     var pending: [String: Asset] = [:]
 }
 
-/// Why a value can't be a field's, or a field's a property's; the coder adds which.
+/// The reason why a value can't be stored in a field, or a field's value can't be read into a property. The coder adds the name.
 struct FieldError: Error {
-    /// After the name of the field, when it is read.
+    /// The reason. For a value that is read, words that follow the field's name.
     let message: String
 
     init(_ message: String) { self.message = message }

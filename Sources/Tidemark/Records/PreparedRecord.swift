@@ -3,10 +3,10 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A record as the store takes it: fields with values, assets ingested.
+/// A record in the store's form: fields with values, and ingested assets.
 struct PreparedRecord: Sendable {
     let record: RecordName
-    /// What the records of the type share.
+    /// The fields, names and schema that the records of the type share.
     let shape: RecordShape
     /// The values in the order of the shape's fields.
     private let values: [FieldValue?]
@@ -32,7 +32,7 @@ struct PreparedRecord: Sendable {
         return RecordEdit(record: record, base: base, values: values, names: shape.names, zone: zone)
     }
 
-    /// Creates the edit that saves what is different from the same record as it was loaded.
+    /// Creates the edit that saves the differences from the record as it was loaded.
     func edit(since loaded: PreparedRecord, _ base: RecordEdit.Base, in zone: Int64?) -> RecordEdit {
         let (mine, theirs) = (named, loaded.named)
         let known = loaded.shape.names.set.union(loaded.cleared)
@@ -53,7 +53,7 @@ final class RecordShape: Sendable {
     private let hasName: Bool
     let schema: RecordTypeSchema
     let names: FieldNames
-    /// Whether each field is there once.
+    /// Whether all field names are different.
     let hasDistinctNames: Bool
     /// The former names of fields, by their current names.
     let formerNames: [String: [String]]
@@ -73,7 +73,7 @@ final class RecordShape: Sendable {
                 field.type.map { .init(name: field.name, type: $0, isBoolean: field.isBoolean) }
             },
             uniqueKeys: R.uniqueKeys.map(\.fields))
-        // The type decides about its own fields, and says nothing of others.
+        // The schema declares the relationships of the type's own fields, and nothing about other fields.
         let relationships = try DeclaredRelationships.of(type).schemas
         for name in names.list { schema.relationships[name] = .some(relationships[name]) }
         schema.indexes = try R.indexes.map { try $0.fieldIndex() }
@@ -129,7 +129,7 @@ final class RecordPreparation {
         return prepared
     }
 
-    /// The number of records that are encoded before the next ones.
+    /// The number of records in a part.
     private static let partSize = 8_192
 
     private func prepare<R: Record>(_ record: R, _ encoded: RecordEncoder.Output) throws -> PreparedRecord {
@@ -179,8 +179,8 @@ final class RecordPreparation {
 
 /// Ingests the assets of one save into a container.
 ///
-/// It opens the container's assets for the first one; after the save, ``close()`` says that records name all of them. If ``close()`` is not
-/// called, the next to open the container's assets removes what was ingested.
+/// It opens the container's assets for the first asset. After the save, ``close()`` reports that records name all of them.
+/// Without ``close()``, the next process that opens the container's assets removes the ingested ones.
 final class AssetIngest {
     /// The Swift types that the container's records are saved as.
     let claims: RecordTypeClaims
@@ -188,7 +188,7 @@ final class AssetIngest {
     private var store: BlobStore?
     private(set) var blobs: [BlobStore.Blob] = []
     private var ingested: [Asset.Content: String] = [:]
-    /// Returns the content under the identifier by which a store knows it already, if that is another one.
+    /// Returns the content with the identifier that a store has for it already, if that identifier differs.
     var known: ((BlobStore.Blob) throws -> BlobStore.Blob?)?
 
     init(_ container: ContainerDirectory, claims: RecordTypeClaims) {
@@ -196,11 +196,11 @@ final class AssetIngest {
         self.claims = claims
     }
 
-    /// The container's identifier of an asset, which is ingested if it is not there yet.
+    /// Returns the container's identifier of an asset. The asset is ingested if the container does not have it yet.
     func identifier(of asset: Asset) throws -> String {
         if let known = ingested[asset.content] { return known }
         if case .stored(let id, let folder) = asset.content, folder.path == container.assets.path { return id }
-        // Of another container, it is a file like any other.
+        // An asset of another container is ingested as a file.
         try asset.requireContent()
         let store = try store ?? BlobStore(container: container)
         self.store = store
@@ -226,7 +226,7 @@ final class AssetIngest {
     /// Keeps contents from being removed until the save has ended.
     func open() throws { store = try store ?? BlobStore(container: container) }
 
-    /// Makes the ingested assets durable; nothing may name them before.
+    /// Makes the ingested assets durable. Records may name them only afterwards.
     func sync() throws { try store?.sync() }
 
     func close() {

@@ -76,7 +76,7 @@ enum PropertyNames {
 
 /// The test of whether a name is a coding key of a type.
 private struct CodingKeyProbe: Sendable {
-    /// `nil` when any text can be a key, or when the type's `init(from:)` asks for no keys.
+    /// The test; `nil` when any text can be a key, or when the type's `init(from:)` requests no keyed container.
     let isKey: (@Sendable (String) -> Bool)?
 
     final class Output {
@@ -84,7 +84,7 @@ private struct CodingKeyProbe: Sendable {
     }
 }
 
-/// Records the coding keys that a type asks for, and then stops the decoding.
+/// Records the type of the coding keys that a type uses, and then stops the decoding.
 private struct ProbingDecoder: Decoder {
     struct Stop: Error {}
 

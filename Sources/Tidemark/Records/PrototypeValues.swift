@@ -3,9 +3,9 @@ import TidemarkModel
 
 /// The values of a type's prototype, for properties that must have one.
 ///
-/// Unchecked: the values are those of a record's properties, which are `Sendable`, and never change.
+/// `@unchecked Sendable`: the values are those of a record's properties, which are `Sendable`, and never change.
 final class PrototypeValues: @unchecked Sendable {
-    /// As properties have them, by coding key.
+    /// The values of the properties, by coding key.
     let properties: [String: Any]
     /// The values of the fields, by name.
     let fields: [String: FieldValue]

@@ -1,9 +1,9 @@
 public import Foundation
 public import TidemarkModel
 
-/// A type of records of a program: a plain struct.
+/// A record type of a program: a plain struct.
 ///
-/// Properties become fields under the names of their coding keys. What they are in the store:
+/// Properties become fields. The fields have the names of the coding keys, and these types:
 ///
 /// | Swift | field |
 /// |---|---|
@@ -34,24 +34,26 @@ public import TidemarkModel
 /// A property that is added later must be optional, or ``prototype`` must have its value for older records. ``formerFieldNames``
 /// has the former names of properties that were renamed.
 ///
-/// A save of many records encodes them on all cores: an `encode(to:)` of one's own runs on any thread, for several records at once.
+/// A save of many records encodes them on all cores: a type's own `encode(to:)` runs on any thread, for several records at once.
 public protocol Record: Codable, Sendable {
     /// The name of the record type; by default the name of the Swift type. If two Swift types of the same name are used with one
     /// container, at most one of them may have the default. Otherwise the container throws ``StoreError`` `schema`.
     static var recordType: String { get }
     /// The record's name, unique in its zone: 1 to 255 bytes without control characters.
     var recordName: String { get }
-    /// The coding key under which the record's name is found and that is no field; `id` if nothing else is said.
+    /// The coding key of the record's name, by default `id`. It is not a field.
     static var nameField: String { get }
-    /// Sets of fields of which no two records may agree.
+    /// The unique keys: sets of fields. Records that agree in all fields of a set are merged into one. By default empty.
     static var uniqueKeys: [UniqueKey] { get }
-    /// What the type's references mean. By default empty: references may name records that are not there. A save of the type stores them,
-    /// and removes what the type declares no longer; ``PersistentContainer/declare(_:)`` does it without a save.
+    /// The relationships of the type's references. By default empty: references may then name missing records. A save of the type
+    /// stores the relationships, and removes those that the type no longer declares; ``PersistentContainer/declare(_:)`` does
+    /// this without a save.
     static var relationships: [Relationship<Self>] { get }
-    /// The indexes that make queries of this type fast; by default none but those of references and names.
+    /// The indexes that make queries of this type fast. By default there are only those of references and names.
     static var indexes: [RecordIndex<Self>] { get }
-    /// The policy of this type where a save names none, and where devices meet; `nil` for the container's. A synchronisation knows it once the
-    /// program has used the type, as ``PersistentContainer/declare(_:)`` does, and `SyncConfiguration.mergePolicy` goes before it.
+    /// The merge policy of this type, for saves that name none and for synchronisation; `nil` for the container's.
+    /// Synchronisation uses it once the program has used the type, for example by ``PersistentContainer/declare(_:)``.
+    /// `SyncConfiguration.mergePolicy` takes precedence.
     static var mergePolicy: MergePolicy? { get }
     /// An instance with values for properties that a record has no value for, such as `nights = 1` for records from before the
     /// property `nights`. Reading, predicates and sorts use its values of properties that are not optional. By default `nil`: then
@@ -75,54 +77,57 @@ public protocol Record: Codable, Sendable {
     /// static func fieldName(of property: PartialKeyPath<Stay>) -> String? { property == \Stay.title ? "heading" : nil }
     /// ```
     static func fieldName(of property: PartialKeyPath<Self>) -> String?
-    /// The property whose value is the title of a share of such a record: a save that changes it changes the title, with the next
-    /// synchronisation of the owner. By default `nil`: a share has the title that it was given.
+    /// The property whose value is the title of a share of such a record. A save that changes the value changes the title, with
+    /// the next synchronisation of the owner. By default `nil`: a share keeps the title that it was given.
     ///
-    /// It counts for the record that was shared first, its root. A program that synchronises must have saved or fetched a record of the type
-    /// since it was started, and a root whose name has other characters than letters, digits, `-` and `_` is not found.
+    /// It applies to the root of the share, the record that was shared first. The program that synchronises must have saved or
+    /// fetched a record of the type since its start. A root whose name has characters other than letters, digits, `-` and `_` is
+    /// not found.
     ///
     /// ```swift
     /// static var shareTitle: KeyPath<Destination, String>? { \.caption }
     /// ```
     static var shareTitle: KeyPath<Self, String>? { get }
-    /// Throws where the record must not be saved as it is; runs before it is inserted or updated, unless these say otherwise.
+    /// Throws an error if the record must not be saved as it is. By default, it runs before each insertion and each update.
     func validate() throws
-    /// Throws where the record must not be inserted.
+    /// Throws an error if the record must not be inserted. By default it calls ``validate()``.
     func validateForInsert() throws
-    /// Throws where the record must not take the place of what the store has.
+    /// Throws an error if the record must not replace the store's version. By default it calls ``validate()``.
+    ///
+    /// - Parameter previous: The store's version.
     func validateForUpdate(from previous: Self) throws
-    /// Throws where the record must not be deleted.
+    /// Throws an error if the record must not be deleted.
     func validateForDelete() throws
 }
 
 extension Record {
     /// The name of the Swift type.
     public static var recordType: String { ImplicitRecordTypes.name(of: Self.self) }
-    /// `id`.
+    /// The coding key `id`.
     public static var nameField: String { "id" }
-    /// None.
+    /// No unique keys.
     public static var uniqueKeys: [UniqueKey] { [] }
-    /// None.
+    /// No relationships.
     public static var relationships: [Relationship<Self>] { [] }
-    /// None but those of references and names.
+    /// No indexes but those of references and names.
     public static var indexes: [RecordIndex<Self>] { [] }
-    /// None: the container's policy counts.
+    /// `nil`: the container's policy applies.
     public static var mergePolicy: MergePolicy? { nil }
-    /// None: a record without a value for a property that is not optional can't be read.
+    /// `nil`: a record without a value for a property that is not optional can't be read.
     public static var prototype: Self? { nil }
-    /// None.
+    /// No former names.
     public static var formerFieldNames: [String: [String]] { [:] }
-    /// None: a share has the title that it was given.
+    /// `nil`: a share keeps the title that it was given.
     public static var shareTitle: KeyPath<Self, String>? { nil }
     /// `nil`: each field has the name of its property.
     public static func fieldName(of property: PartialKeyPath<Self>) -> String? { nil }
-    /// Lets every record through.
+    /// Accepts every record.
     public func validate() throws {}
-    /// Asks ``validate()``.
+    /// Calls ``validate()``.
     public func validateForInsert() throws { try validate() }
-    /// Asks ``validate()``.
+    /// Calls ``validate()``.
     public func validateForUpdate(from previous: Self) throws { try validate() }
-    /// Lets every record be deleted.
+    /// Accepts every deletion.
     public func validateForDelete() throws {}
 }
 
@@ -160,26 +165,30 @@ extension UUID {
     }
 }
 
-/// Fields that tell a type's records apart.
+/// A unique key: fields whose values at most one record of a type has.
 ///
-/// Records that agree in all of them become one: that of the lowest name stays, and fields are merged by policy, so that devices which
-/// made them apart end with the same.
+/// Records that agree in all of these fields are merged into one. The record with the lowest name stays, and the fields are
+/// merged by the merge policy. So devices that have created such records independently end with the same record.
 public struct UniqueKey: Hashable, Sendable {
-    /// The names of the fields, which are in the store those of the coding keys.
+    /// The names of the fields: the coding keys of their properties.
     public let fields: [String]
 
-    /// Makes a key of one field or more.
+    /// Makes a key of at least one field.
     public init(_ fields: String...) { self.fields = fields }
 }
 
-/// Why a record must not be saved, for the hooks of ``Record``; any other error does as well.
+/// An error that the hooks of ``Record`` can throw. They can throw any other error, too.
 public struct ValidationError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong, as a sentence for a person.
     public let message: String
-    /// The field at fault; `nil` when it is the record.
+    /// The field at fault; `nil` when the error concerns the whole record.
     public let field: String?
 
-    /// Makes an error of a sentence, and of the field that is at fault.
+    /// Makes an error.
+    ///
+    /// - Parameters:
+    ///   - message: What is wrong, as a sentence for a person.
+    ///   - field: The field at fault; `nil` when the error concerns the whole record.
     public init(_ message: String, field: String? = nil) {
         self.message = message
         self.field = field

@@ -4,9 +4,9 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Makes records of a fetch's rows, through `Codable`.
+/// Makes records from the rows of a fetch, through `Codable`.
 ///
-/// One belongs to one fetch: it remembers where the property is found that comes next.
+/// A decoder belongs to one fetch, because it remembers the place of the next property in the rows.
 final class RecordDecoder<R: Record> {
     private let columns: RecordColumns
 
@@ -24,7 +24,7 @@ final class RecordDecoder<R: Record> {
 }
 
 extension DecodingError {
-    /// The same error, told in a wider context.
+    /// Returns the same error with more coding keys and a longer description.
     fileprivate func within(_ keys: [any CodingKey] = [], _ describe: (String) -> String) -> DecodingError {
         func wider(_ context: Context) -> Context {
             .init(
@@ -41,17 +41,17 @@ extension DecodingError {
     }
 }
 
-/// Where a field is in a row. It has no name, so that handing it about costs nothing.
+/// The place of a field in a row. It has no name, so that copying it is cheap.
 struct FieldPlace {
     let column: Int
     let type: FieldType
 }
 
-/// Where the fields are in the rows of a fetch.
+/// The places of the fields in the rows of a fetch.
 final class RecordColumns {
     private let fields: [(name: String, place: FieldPlace)]
     private let nameField: String
-    /// The record's name, as if it were a field.
+    /// The place of the record's name.
     private let name: FieldPlace
     let assets: AssetPlace
     private var next = 0
@@ -190,7 +190,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
                     + "declare `formerFieldNames`"))
     }
 
-    /// The usual types, without asking for a conformance.
+    /// Reads the usual types without a conformance check.
     private func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
         _ place: FieldPlace, _ type: FieldType, _ key: Key
     ) throws -> Value {
@@ -241,7 +241,7 @@ private struct RowContainer<Key: CodingKey>: KeyedDecodingContainerProtocol {
 }
 
 extension RecordDecoder {
-    /// A record of values that lie in no store as they are.
+    /// Makes a record from values that are not a row of a store.
     ///
     /// - Throws: `DecodingError` that names the record and the property.
     static func record(_ name: String, values: [String: FieldValue], assets: AssetPlace) throws -> R {
@@ -267,11 +267,12 @@ extension Row {
     }
 }
 
-/// Reads one field as whatever type a property has.
+/// Reads a field as the type of its property.
 enum FieldDecoder {
     /// - Throws: ``FieldError``, `DecodingError`.
     static func decode<T: Decodable>(_ type: T.Type, _ stored: StoredField) throws -> T {
-        // The usual ones first: asking for a conformance costs more than reading the value. The casts are to the type itself.
+        // The usual types come first, because a conformance check costs more than reading the value. The casts are to the type
+        // itself.
         if type == Date.self { return try Date(stored) as! T }
         if type == UUID.self { return try UUID(stored) as! T }
         if type == Asset.self { return try Asset(stored) as! T }
@@ -283,7 +284,7 @@ enum FieldDecoder {
         }
     }
 
-    /// The type decodes itself from more than one value.
+    /// The error that a type decodes itself from more than one value.
     private struct IsMany: Error {}
 
     private struct SingleDecoder: Decoder, SingleValueDecodingContainer {

@@ -4,9 +4,9 @@ import TidemarkModel
 /// A field as a record's `encode(to:)` gives it.
 struct EncodedField: Hashable, Sendable {
     let name: String
-    /// `nil` where the property has no value and its type says nothing, as of an enum.
+    /// The type of the field; `nil` if the property has no value and its type does not determine the field's, as with an enum.
     let type: FieldType?
-    /// `nil` for no value.
+    /// The value; `nil` for no value.
     let content: FieldContent?
     /// Whether the property is a `Bool`.
     var isBoolean = false
@@ -14,7 +14,7 @@ struct EncodedField: Hashable, Sendable {
 
 /// Turns a record into its fields, through `Codable`.
 struct RecordEncoder {
-    /// The fields, and whether the record's name is found under the name field.
+    /// The fields, and whether the record has a value for the name field.
     typealias Output = (fields: [EncodedField], hasName: Bool)
 
     /// Encodes a record.
@@ -38,7 +38,7 @@ struct RecordEncoder {
         return shares.withLock { Array($0.joined()) }
     }
 
-    /// The number of records below which a core has too little to do.
+    /// The least number of records for which another core is used.
     private static let smallestShare = 256
 
     private static func encoded(_ record: some Record) -> Result<Output, any Error> {
@@ -62,7 +62,7 @@ struct RecordEncoder {
         return output
     }
 
-    /// Where a record's containers put what they are given.
+    /// Collects the values that a record encodes.
     final class Fields {
         private let nameField: String
         private(set) var fields: [EncodedField] = []
@@ -128,10 +128,10 @@ struct RecordEncoder {
         }
     }
 
-    /// The type of field that a Swift type stands for; `nil` where only a value can tell.
+    /// The field type of a Swift type; `nil` if only a value determines it.
     static func type(of type: Any.Type) -> FieldType? { (type as? any FieldConvertible.Type)?.fieldType }
 
-    /// What a value is as a field; `nil` for none.
+    /// Returns a value in the form of a field; `nil` for no value.
     static func content(of value: some Encodable) throws -> FieldContent? {
         if let value = value as? any FieldConvertible { return try value.fieldContent() }
         let single = SingleValue()
@@ -191,7 +191,7 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
         try output.addKnown(value, for: key.stringValue)
     }
 
-    // A property without a value still tells of its field.
+    // A property without a value still adds its field.
     mutating func encodeIfPresent(_ value: Bool?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
     mutating func encodeIfPresent(_ value: String?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
     mutating func encodeIfPresent(_ value: Double?, forKey key: Key) throws { try encodeKnown(value, forKey: key) }
@@ -233,9 +233,9 @@ private struct FieldContainer<Key: CodingKey>: KeyedEncodingContainerProtocol {
     mutating func superEncoder(forKey key: Key) -> any Encoder { TopEncoder(output: output) }
 }
 
-/// Finds out whether a value encodes itself as one scalar, as enums with raw values do.
+/// The result of encoding a value that may be one scalar, such as an enum with raw values.
 private final class SingleValue {
-    /// It is no scalar.
+    /// The error that the value is not one scalar.
     struct IsMany: Error {}
 
     var content: FieldContent?
@@ -271,10 +271,10 @@ private struct FieldKey: CodingKey {
     init?(intValue: Int) { nil }
 }
 
-/// The keys of a container that has none.
+/// The key type of containers without keys.
 private enum AnyKey: CodingKey {}
 
-/// A container that takes nothing: whatever is put in throws the reason.
+/// A container that accepts no value: each call throws the reason.
 private struct Refusal<Key: CodingKey>: KeyedEncodingContainerProtocol, UnkeyedEncodingContainer, SingleValueEncodingContainer {
     let reason: any Error
     var codingPath: [any CodingKey] { [] }

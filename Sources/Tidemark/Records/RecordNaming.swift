@@ -1,10 +1,10 @@
 import TidemarkModel
 
-/// The former names and the prototype's values that stand for fields without a value. A type's are computed once.
+/// The former names and the prototype's values that stand for fields without a value. They are computed once for each type.
 final class RecordNaming: Sendable {
-    /// The names that fields had before, by their names now. A former name that is a property again is left out.
+    /// The former names of fields, by their present names. A former name that is a property again is left out.
     let formerNames: [String: [String]]
-    /// `nil` for a type without a prototype.
+    /// The prototype's values; `nil` for a type without a prototype.
     let prototype: PrototypeValues?
 
     /// Whether a property may have another value than its field.
@@ -16,7 +16,7 @@ final class RecordNaming: Sendable {
         let id = ObjectIdentifier(type)
         if let naming = known.withLock({ $0[id] }) { return naming }
         let naming = RecordNaming(type)
-        // Where two have made it at once, all use the same.
+        // If two threads have made it at the same time, both use the first one.
         return known.withLock { known in
             if let first = known[id] { return first }
             known[id] = naming

@@ -7,19 +7,20 @@ import TidemarkSQLite
 /// its ``Record/recordType`` shares it on purpose.
 final class RecordTypeClaims: Sendable {
     private let claims = LockedValue<[String: any Record.Type]>([:])
-    /// The fields that have the titles of shares, by record type; `nil` for a type without one.
+    /// The fields that hold the titles of shares, by record type; `nil` for a type without such a field.
     private let titleFields = LockedValue<[String: String?]>([:])
 
-    /// The policies of types that have one of their own.
+    /// The merge policies of types that have their own.
     private let policies = LockedValue<[String: MergePolicy]>([:])
 
-    /// Returns the merge policy of a record type, as far as the program has used a Swift type for it that has one.
+    /// Returns the merge policy of a record type; `nil` if the program has used no Swift type with a policy for it.
     func mergePolicy(of type: String) -> MergePolicy? { policies.withLock { $0[type] } }
 
-    /// Returns the field that has the title of shares of a record type, as far as the program has used a Swift type for it.
+    /// Returns the field that holds the title of shares of a record type; `nil` if the program has used no Swift type with such a
+    /// field.
     func shareTitleField(of type: String) -> String? { titleFields.withLock { $0[type] ?? nil } }
 
-    /// Notes the merge policy, and which field has the title of shares.
+    /// Records the merge policy of a type, and the field that holds the title of shares.
     private func note<R: Record>(of type: R.Type, _ name: String) throws(StoreError) {
         guard titleFields.withLock({ $0[name] }) == nil else { return }
         let field: String?
@@ -30,7 +31,7 @@ final class RecordTypeClaims: Sendable {
 
     /// Checks that no other type uses the record type by the default name.
     ///
-    /// - Throws: ``StoreError`` `schema`; `invalid` where ``Record/shareTitle`` names no field.
+    /// - Throws: ``StoreError`` `schema`; `invalid` if ``Record/shareTitle`` names no field.
     func check<R: Record>(_ type: R.Type) throws(StoreError) {
         let name = R.recordType
         try note(of: type, name)

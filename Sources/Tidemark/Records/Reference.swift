@@ -1,13 +1,13 @@
 import Foundation
 
-/// Names another record, which need not exist.
+/// A reference to another record, which need not exist.
 public struct Reference<Target: Record>: Codable, Hashable, Sendable {
     /// The name of the other record.
     public var recordName: String
 
-    /// Refers to the record of a name.
+    /// Makes a reference to the record of a name.
     public init(_ recordName: String) { self.recordName = recordName }
-    /// Refers to a record, which may be saved before or after.
+    /// Makes a reference to a record, which may be saved before or after.
     public init(_ record: Target) { recordName = record.recordName }
 
     public init(from decoder: any Decoder) throws { recordName = try decoder.singleValueContainer().decode(String.self) }
@@ -20,7 +20,7 @@ public struct Reference<Target: Record>: Codable, Hashable, Sendable {
 
 /// The value of a property that refers to records: a ``Reference``, an optional one, or a list of them.
 public protocol ReferenceValue {
-    /// The type of the records that it refers to.
+    /// The type of the records that the value refers to.
     associatedtype Target: Record
     /// The references, in order.
     var references: [Reference<Target>] { get }
@@ -42,6 +42,7 @@ extension Array: ReferenceValue where Element: ReferenceValue {
 }
 
 extension String {
-    /// The record name as names are compared along references: a UUID in lower case, any other name as it is.
+    /// The canonical form of a record name, in which names are compared along references: a UUID in lower case, any other name as
+    /// it is.
     var canonicalRecordName: String { UUID(uuidString: self) == nil ? self : lowercased() }
 }

@@ -4,9 +4,9 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// A record as an editing context has it: as it was loaded, and its edit.
+/// A record of an editing context: the loaded version, and the edit.
 struct RegisteredRecord: Sendable {
-    /// As it was loaded, with the type that it was loaded as.
+    /// The loaded version of a record, with the Swift type as which it was loaded.
     struct Loaded: Sendable {
         let type: any Record.Type
         let state: StoredVersion
@@ -47,9 +47,9 @@ struct RegisteredRecord: Sendable {
     /// The edit of a record: a save or a deletion.
     struct Edit: Sendable {
         let type: any Record.Type
-        /// `nil` for its deletion.
+        /// The edited record; `nil` for a deletion.
         let record: (any Record)?
-        /// Tells edits apart; one that is rebased is still the same.
+        /// The number of the edit. It identifies the edit, also after it was rebased.
         private(set) var number: Int
 
         var policy: MergePolicy? { type.mergePolicy }
@@ -98,10 +98,10 @@ struct RegisteredRecord: Sendable {
     }
 
     private(set) var scope: StoreScope
-    /// `nil` for one that was inserted.
+    /// The loaded version; `nil` for a record that was inserted.
     private(set) var loaded: Loaded?
     var edit: Edit?
-    /// Where the edit stands among those of the context, by their order; `nil` without one. ``RegisteredRecords`` keeps it.
+    /// The place of the edit in the order of the context's edits; `nil` without an edit. ``RegisteredRecords`` maintains it.
     var place: Int?
     /// The place into which an inserted record goes; `nil` for a record that was loaded.
     var target: InsertionTarget?
@@ -113,7 +113,7 @@ struct RegisteredRecord: Sendable {
 
     var isDeleted: Bool { edit.map { $0.record == nil } ?? false }
 
-    /// With its edit; `nil` when it is deleted.
+    /// Returns the record with its edit; `nil` when the context has deleted it.
     func current<R: Record>(_ type: R.Type) throws -> R? {
         if isDeleted { return nil }
         guard let record = try edit?.record ?? loaded?.record() else { return nil }
@@ -129,11 +129,11 @@ struct RegisteredRecord: Sendable {
     mutating func update(_ record: some Record) { edit = Edit(saving: record) }
 
     mutating func delete<R: Record>(_ type: R.Type) {
-        // What was never saved is just not saved.
+        // A record that was never saved needs no deletion.
         edit = loaded.map { _ in Edit(deleting: type) }
     }
 
-    /// What the store is to do for edits, each in its zone.
+    /// Returns the store's edits for edits of the context, each with its zone.
     static func prepare(
         _ edits: [(name: RecordName, record: RegisteredRecord)], zones: [Int64?], _ preparation: RecordPreparation
     ) throws -> [(edit: RecordEdit, shape: RecordShape?)] {
@@ -143,7 +143,7 @@ struct RegisteredRecord: Sendable {
         }
     }
 
-    /// What the store is to do.
+    /// Returns the store's edit for this record.
     ///
     /// - Parameter prepared: The edited record; `nil` for its deletion.
     private func prepare(
@@ -153,14 +153,15 @@ struct RegisteredRecord: Sendable {
         guard let record = edit?.record, let prepared else {
             return (RecordEdit(record: name, base: base, values: nil, fields: []), nil)
         }
-        // A value that stands for one that the store does not have is no edit.
+        // A default value that stands for a missing value is not an edit.
         if let loaded, let original = try record.asLoaded(loaded, preparation) {
             return (prepared.edit(since: original, base, in: zone), prepared.shape)
         }
         return (prepared.edit(base, in: zone), prepared.shape)
     }
 
-    /// The record that owns the edited record; `nil` where it has none, or goes into a share or a zone that was named.
+    /// The owner of the edited record. It is `nil` if the record has no owner, or is saved into a share or a zone that the caller
+    /// named.
     var owner: RecordName? {
         get throws {
             guard let record = edit?.record else { return nil }
@@ -172,18 +173,18 @@ struct RegisteredRecord: Sendable {
         }
     }
 
-    /// Takes a newer state of the record; what was edited here stays on top.
+    /// Replaces the loaded state by a newer one, and applies the edit to it.
     mutating func refresh(_ fresh: Loaded, assets: AssetPlace) throws {
         if let old = loaded?.state { edit = try edit?.rebased(from: old, on: fresh.state, assets: assets) }
         loaded = fresh
     }
 
-    /// Marks the edit, or an earlier one, as saved; the record is now in this state.
+    /// Records that an edit was saved, and that the stored record now has this state. An edit made since then stays.
     mutating func markSaved(_ saved: Edit, as state: StoredVersion, in scope: StoreScope, assets: AssetPlace) throws {
         if edit?.number == saved.number {
             edit = nil
         } else {
-            // It was made on top of what was saved, and knows nothing of what that was merged with.
+            // The later edit is based on the saved edit. It does not have the changes of others that the save merged in.
             let before = try saved.values(over: loaded?.state.values ?? [:])
             edit = try edit?.rebased(from: StoredVersion(version: 0, values: before), on: state, assets: assets)
         }
@@ -192,7 +193,7 @@ struct RegisteredRecord: Sendable {
         loaded = saved.loaded(state, assets: assets)
     }
 
-    /// What was loaded is gone; the edit makes a new record.
+    /// Discards the loaded state, because the stored record is gone. The edit then inserts a new record.
     mutating func forgetLoaded() { loaded = nil }
 }
 
@@ -211,16 +212,17 @@ extension Record {
         try stored.record(Self.self, named: name.name)?.validateForDelete()
     }
 
-    /// The record as it was loaded; `nil` where its fields are what the store has, and where it was loaded as another type.
+    /// Returns the prepared record as it was loaded. `nil` if its fields are those of the store anyway, and if it was loaded as
+    /// another type.
     fileprivate func asLoaded(_ loaded: RegisteredRecord.Loaded, _ preparation: RecordPreparation) throws -> PreparedRecord? {
-        // What can't be read as this type is compared with what the store has.
+        // A record that can't be read as this type is compared with the stored values.
         guard loaded.type is Self.Type, !RecordNaming.of(Self.self).isEmpty, let original = try? loaded.record() as? Self else {
             return nil
         }
         return try preparation.prepare(original)
     }
 
-    /// The values of fields that a record of a state has, with those that stand for missing ones.
+    /// Returns the values of a record's fields in a state, including the default values that stand for missing ones.
     private func values(of state: StoredVersion, _ assets: AssetPlace) -> [String: FieldValue] {
         // A state that can't be read as this type counts as it is stored.
         guard !RecordNaming.of(Self.self).isEmpty,
@@ -232,7 +234,7 @@ extension Record {
         return values
     }
 
-    /// The record with a newer state's values where it is as in the old one.
+    /// Returns the record with the new state's values in the fields that were not edited since the old state.
     fileprivate func rebased(from old: StoredVersion, on new: StoredVersion, assets: AssetPlace) throws -> Self {
         var (values, pending) = (new.values, assets.pending)
         let before = self.values(of: old, assets)

@@ -2,16 +2,17 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// The records that an editing context has, with their edits in the order in which they were made.
+/// The records of an editing context, with their edits in order.
 ///
 /// - Complexity: Each call for one record takes O(1) on average, and finds the record once.
 struct RegisteredRecords: Sendable {
     private var records: [RecordName: RegisteredRecord] = [:]
-    /// The names of the records with edits, in their order; `nil` where an edit is gone. Each of these records knows its place.
+    /// The names of the records with edits, in order; `nil` for an edit that was removed. Each of these records has its place in
+    /// this list.
     private var order: [RecordName?] = []
     private var editCount = 0
 
-    /// Whether there is an edit.
+    /// Whether there are edits.
     var hasEdits: Bool { editCount > 0 }
 
     /// The records with edits, in the order of the edits.
@@ -24,14 +25,14 @@ struct RegisteredRecords: Sendable {
 
     subscript(_ name: RecordName) -> RegisteredRecord? { records[name] }
 
-    /// The records of a store that were loaded.
+    /// The loaded records of a store.
     func loaded(in scope: StoreScope) -> [(name: RecordName, loaded: RegisteredRecord.Loaded)] {
         records.compactMap { name, record in record.scope == scope ? record.loaded.map { (name: name, loaded: $0) } : nil }
     }
 
-    /// Adds a record that was loaded, unless it is there.
+    /// Adds a loaded record, unless the context has it already.
     ///
-    /// - Returns: The record that is there.
+    /// - Returns: The record that the context has.
     mutating func register(_ name: RecordName, _ new: @autoclosure () -> RegisteredRecord) -> RegisteredRecord {
         if let known = records[name] { return known }
         let record = new()
@@ -39,7 +40,7 @@ struct RegisteredRecords: Sendable {
         return record
     }
 
-    /// Edits a record, which is made if it is not there.
+    /// Edits a record, which is added if it is missing.
     mutating func edit(_ name: RecordName, scope: StoreScope, _ body: (inout RegisteredRecord) -> Void) {
         let (before, after, isGone) = Self.change(&records[name, default: RegisteredRecord(scope: scope)], order.count, body)
         if before == nil, after != nil {
@@ -51,7 +52,8 @@ struct RegisteredRecords: Sendable {
         if isGone { records[name] = nil }
     }
 
-    /// - Returns: The places of the edit before and after, and whether nothing is left of the record.
+    /// - Returns: The places of the edit before and after, and whether the record has neither an edit nor a loaded version any
+    ///   more.
     private static func change(
         _ record: inout RegisteredRecord, _ next: Int, _ body: (inout RegisteredRecord) -> Void
     ) -> (before: Int?, after: Int?, isGone: Bool) {
@@ -71,7 +73,7 @@ struct RegisteredRecords: Sendable {
         for (place, name) in order.enumerated() { records[name!]?.place = place }
     }
 
-    /// Forgets all edits. Records stay as they were loaded.
+    /// Removes all edits. Records keep their loaded versions.
     mutating func rollback() {
         for case let name? in order {
             if records[name]?.loaded == nil {
@@ -84,9 +86,9 @@ struct RegisteredRecords: Sendable {
         (order, editCount) = ([], 0)
     }
 
-    /// Marks an edit as saved. Another may have come meanwhile.
+    /// Marks an edit as saved. The record may have been edited again meanwhile.
     ///
-    /// - Parameter state: The record as the store has it now; `nil` where it has none.
+    /// - Parameter state: The store's present version of the record; `nil` if it has none.
     mutating func markSaved(
         _ name: RecordName, _ saved: RegisteredRecord.Edit, in scope: StoreScope, as state: StoredVersion?, _ assets: AssetPlace
     ) throws {
@@ -98,7 +100,7 @@ struct RegisteredRecords: Sendable {
         } else if isLast {
             records.remove(at: index)
         } else {
-            // What is edited now is a new record.
+            // The later edit is one of a new record.
             records.values[index].forgetLoaded()
         }
         guard isLast else { return }
@@ -106,15 +108,15 @@ struct RegisteredRecords: Sendable {
         forgetEdit(at: place)
     }
 
-    /// Forgets a record that a delete rule has deleted. What was edited meanwhile is an edit of a new record.
+    /// Removes a record that a delete rule has deleted. If it was edited meanwhile, the edit becomes one of a new record.
     mutating func forget(_ name: RecordName, in scopes: Set<StoreScope>) {
         guard let known = records[name], scopes.contains(known.scope) else { return }
         if known.edit == nil { records[name] = nil } else { records[name]?.forgetLoaded() }
     }
 
-    /// Takes a newer state of a record, unless the record was loaded again meanwhile.
+    /// Replaces the loaded version of a record, unless the record was loaded again meanwhile.
     ///
-    /// - Parameter fresh: `nil` where the store has no such record any more.
+    /// - Parameter fresh: The new version; `nil` if the store no longer has the record.
     mutating func refresh(
         _ name: RecordName, from loaded: RegisteredRecord.Loaded, to fresh: RegisteredRecord.Loaded?, assets: AssetPlace
     ) throws {

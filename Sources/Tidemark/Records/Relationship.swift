@@ -1,10 +1,11 @@
 public import TidemarkModel
 import TidemarkSQLite
 
-/// What the references of a property mean: who owns the record, and what becomes of it when a record is deleted that it refers to.
+/// The relationship of a reference property: whether the target owns the record, and the effect on the record of deleting the
+/// target.
 ///
-/// Core Data declares a delete rule at the record that is deleted, as `stops` of a trip with the rule cascade; here the record that has the
-/// reference declares it, as SQL does with `ON DELETE`. The inverse is computed: see ``ToMany``.
+/// Core Data declares a delete rule at the record that is deleted, such as the rule cascade for `stops` of a trip. Here the
+/// record that has the reference declares the rule, as SQL does with `ON DELETE`. The inverse is computed: see ``ToMany``.
 ///
 /// ```swift
 /// struct Stop: Record, Identifiable {
@@ -19,12 +20,13 @@ import TidemarkSQLite
 /// }
 /// ```
 ///
-/// - **Owned**: the record is shared with its owner, a new one goes into the owner's zone, and it is deleted with the owner. A type has one
-///   owning relationship at the most.
-/// - **Weak**: the record and its target are shared apart from each other. Many-to-many is a weak list, which keeps its order.
+/// - **Owned**: the record is shared with its owner. A new record goes into the owner's zone. By default the record is deleted
+///   with its owner. A type has at most one owning relationship.
+/// - **Weak**: the record and its target are shared separately. A many-to-many relationship is a weak list, which keeps its
+///   order.
 ///
-/// The store keeps the rules whoever writes: saves, contexts, batch operations, undo, imports, and a synchronisation, where devices meet that
-/// did not know of each other's changes. References without a declared relationship may name records that are not there.
+/// The store applies the rules to all writes: saves, contexts, batch operations, undo, imports, and synchronisation. References
+/// without a declared relationship may name records that do not exist.
 public struct Relationship<R: Record>: Sendable {
     /// The rules for a reference that need not have a value, and for a list.
     public typealias DeleteRule = TidemarkModel.DeleteRule
@@ -74,42 +76,42 @@ public struct Relationship<R: Record>: Sendable {
         self.owner = owner
     }
 
-    /// The record belongs to another, and can't be without it.
+    /// The record belongs to an owner, and always has one.
     public static func owned<Target>(
         by property: any KeyPath<R, Reference<Target>> & Sendable, onDelete rule: RequiredDeleteRule = .cascade
     ) -> Relationship {
         Relationship(property, Target.self, rule.rule) { $0[keyPath: property].recordName }
     }
 
-    /// The record belongs to another while it has one.
+    /// The record belongs to an owner, if the property has a value.
     public static func owned<Target>(
         by property: any KeyPath<R, Reference<Target>?> & Sendable, onDelete rule: DeleteRule = .cascade
     ) -> Relationship {
         Relationship(property, Target.self, rule) { $0[keyPath: property]?.recordName }
     }
 
-    /// The record refers to another that it does not belong to, and must have one.
+    /// The record always refers to another record, and does not belong to it.
     public static func weak<Target>(
         _ property: KeyPath<R, Reference<Target>>, onDelete rule: RequiredDeleteRule
     ) -> Relationship {
         Relationship(property, Target.self, rule.rule)
     }
 
-    /// The record refers to another that it does not belong to.
+    /// The record refers to another record, if the property has a value, and does not belong to it.
     public static func weak<Target>(
         _ property: KeyPath<R, Reference<Target>?>, onDelete rule: DeleteRule = .nullify
     ) -> Relationship {
         Relationship(property, Target.self, rule)
     }
 
-    /// The record refers to others that it does not belong to, in an order.
+    /// The record refers to an ordered list of records, and does not belong to them.
     public static func weak<Target>(
         _ property: KeyPath<R, [Reference<Target>]>, onDelete rule: ListDeleteRule = .nullify
     ) -> Relationship {
         Relationship(property, Target.self, rule.rule)
     }
 
-    /// - Throws: ``StoreError`` `invalid` for a key path of no stored property.
+    /// - Throws: ``StoreError`` `invalid` for a key path that names no stored property.
     func schema() throws(StoreError) -> RelationshipSchema {
         RelationshipSchema(field: try field.get(), target: target, isOwning: owner != nil, deleteRule: rule)
     }
@@ -130,7 +132,7 @@ public struct ToMany<Target: Record, R: Record>: Sendable {
     /// The order of the records.
     let sorts: [RecordSort<R>]
 
-    /// The inverse of a property.
+    /// Makes the inverse of a property.
     ///
     /// - Parameters:
     ///   - property: A stored property that is a reference, or a list of references.
@@ -144,14 +146,14 @@ public struct ToMany<Target: Record, R: Record>: Sendable {
     }
 }
 
-/// The relationships of record types. A type's are computed once.
+/// The relationships of a record type. They are computed once for each type.
 struct DeclaredRelationships: Sendable {
-    /// By the names of the fields.
+    /// The relationships by the names of their fields.
     let schemas: [String: RelationshipSchema]
-    /// Returns the record that owns a record of the type; `nil` where records of the type have no owner.
+    /// Returns the record that owns a record of the type; `nil` if records of the type have no owner.
     private let owner: (@Sendable (any Record) -> RecordName?)?
 
-    /// - Throws: ``StoreError`` `invalid` for a key path of no stored property.
+    /// - Throws: ``StoreError`` `invalid` for a key path that names no stored property.
     static func of<R: Record>(_ type: R.Type) throws(StoreError) -> DeclaredRelationships {
         let id = ObjectIdentifier(type)
         if let relationships = known.withLock({ $0[id] }) { return relationships }
@@ -176,7 +178,7 @@ struct DeclaredRelationships: Sendable {
 
     private static let known = LockedValue<[ObjectIdentifier: DeclaredRelationships]>([:])
 
-    /// The records that own records; `nil` where one has none.
+    /// Returns the owner of each record; `nil` for a record without one.
     static func owners(of records: [any Record]) throws(StoreError) -> [RecordName?] {
         var owners: [RecordName?] = []
         owners.reserveCapacity(records.count)
@@ -190,6 +192,6 @@ struct DeclaredRelationships: Sendable {
         return owners
     }
 
-    /// The record that owns a record; `nil` where it has none.
+    /// Returns the owner of a record; `nil` if it has none.
     static func owner<R: Record>(of record: R) throws(StoreError) -> RecordName? { try of(R.self).owner?(record) }
 }

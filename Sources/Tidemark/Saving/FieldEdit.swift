@@ -4,7 +4,7 @@ import TidemarkStore
 
 /// New values for fields of one record, for programs that have no Swift type for it.
 package struct FieldEdit: Sendable {
-    /// What a field is to hold.
+    /// The new value of a field.
     package enum Value: Hashable, Sendable {
         case value(FieldValue)
         case asset(Asset)
@@ -14,7 +14,7 @@ package struct FieldEdit: Sendable {
     package var record: RecordName
     /// The fields that the record type needs.
     package var schema: RecordTypeSchema
-    /// By the names of fields; `nil` for no value. Other fields keep theirs.
+    /// The new values by the names of fields; `nil` for no value. Other fields keep their values.
     package var values: [String: Value?]
 
     package init(record: RecordName, schema: RecordTypeSchema, values: [String: Value?]) {
@@ -25,16 +25,17 @@ package struct FieldEdit: Sendable {
 }
 
 extension PersistentContainer {
-    /// Gives fields of a record new values. Makes the record, its type and its fields where they do not exist.
+    /// Gives fields of a record new values. If the record, its type or its fields do not exist, they are created.
     ///
     /// A new record that belongs to a record of the other store goes there, as with a typed save.
     ///
     /// - Parameters:
-    ///   - scope: The store that has the record, or is to have it.
-    ///   - share: The share of that store to which the record belongs, or into which a new one goes.
-    /// - Throws: ``PermissionDenied``; ``StoreError`` `invalid` for an asset or a value that can't be stored, and for a new record in the
-    ///   shared store without a share; `notFound` where the share is unknown; `schema` in production; `diskFull`, `busy`, `io`. Then nothing
-    ///   is saved.
+    ///   - edit: The record and the new values.
+    ///   - scope: The store that has the record, or gets a new one.
+    ///   - share: The share of that store to which the record belongs, or into which a new record goes.
+    /// - Throws: ``PermissionDenied``; ``StoreError`` `invalid` for an asset or a value that can't be stored, and for a new
+    ///   record in the shared store without a share; `notFound` if the share is unknown; `schema` in production; `diskFull`,
+    ///   `busy`, `io`. Then nothing is saved.
     @discardableResult
     package func save(_ edit: FieldEdit, in scope: StoreScope, share: Share? = nil) async throws -> SaveResult {
         var (place, scope, edit): (SharePlace?, StoreScope, FieldEdit) = (nil, scope, edit)
@@ -69,7 +70,8 @@ extension PersistentContainer {
         }
     }
 
-    /// The relationship of a type to its owners, as either store has it, once others share records; else `nil`, and all is in the private store.
+    /// The owning relationship of a type, as one of the stores has it. `nil` if the shared store has no records: then all records
+    /// are in the private store.
     private func owningRelationship(of type: String) throws -> RelationshipSchema? {
         guard try hasRecordsOfOthers else { return nil }
         for scope in ContainerDirectory.scopes {

@@ -5,11 +5,13 @@ import TidemarkStore
 
 /// Deletions and updates of the records that match, without loading them.
 extension PersistentContainer {
-    /// Deletes the records that match, without loading them. As `NSBatchDeleteRequest`; ``Record/validateForDelete()`` is not asked.
+    /// Deletes the records that match, without loading them, like `NSBatchDeleteRequest`. ``Record/validateForDelete()`` is not
+    /// called.
     ///
-    /// - Returns: Their names.
-    /// - Throws: ``DeletionDenied`` where a delete rule or a permission forbids it, ``PermissionDenied``: then nothing is deleted in either
-    ///   store, unless another process saves between the look at both stores and their transactions. ``StoreError``.
+    /// - Returns: The names of the deleted records.
+    /// - Throws: ``DeletionDenied`` if a delete rule or a permission forbids it; ``PermissionDenied``; ``StoreError``. Both
+    ///   stores are checked before anything is deleted, so nothing is deleted after an error. The exception is another process
+    ///   that saves between the check and the transactions.
     @discardableResult
     public func deleteAll<R: Record>(_ type: R.Type, where predicate: RecordPredicate<R>? = nil) throws -> [String] {
         try batch(type, predicate) { store, query, author, isDryRun in
@@ -52,7 +54,7 @@ extension PersistentContainer {
             stored[former] = .some(nil)
             optional.insert(former)
         }
-        // A number that is given for a property of doubles becomes a double, a text for a reference a reference.
+        // A number for a property of type `Double` becomes a double, and a text for a reference becomes a reference.
         let properties = try encodedProperties(of: type, where: predicate, with: stored)
         for (name, property) in properties where stored[name].map({ $0 != nil }) ?? false { stored[name] = property.value }
         let fields = properties.compactMap { name, property -> RecordTypeSchema.Field? in
@@ -74,7 +76,8 @@ extension PersistentContainer {
         }
     }
 
-    /// The record that new values make the owner of records, and the stores that lack it while the other one has it; `nil` for no owner.
+    /// Returns the record that the new values make the owner of records, and for each store whether the owner is only in the
+    /// other one. `nil` if the values set no owner.
     private func owner<R: Record>(
         among values: [String: FieldValue?], of type: R.Type
     ) throws -> (record: RecordName, isElsewhere: [StoreScope: Bool])? {
@@ -86,8 +89,8 @@ extension PersistentContainer {
         return (record, [.private: isShared && !isPrivate, .shared: isPrivate && !isShared])
     }
 
-    /// Reads a record that matches with the new values, and returns its properties as they are stored then; none when no record that
-    /// matches can be read now.
+    /// Reads a matching record with the new values, and returns its properties in their stored form. The result is empty when no
+    /// matching record can be read now.
     ///
     /// - Throws: ``StoreError`` `invalid` when the record can't be read with the new values.
     private func encodedProperties<R: Record>(
@@ -145,7 +148,8 @@ extension PersistentContainer {
         }
         var names: [[String]] = []
         defer { if names.contains(where: { !$0.isEmpty }) { changeBroadcaster.post(isOwn: true) } }
-        // Either store may refuse it, the shared one by its permissions, the private one by delete rules: then nothing is done in both.
+        // Either store may refuse the operation: the shared one by permissions, the private one by delete rules. A dry run finds
+        // this out before anything is written.
         let author = TransactionAuthor(author, origin: .save)
         func perform(_ scope: StoreScope, _ query: RecordQuery, isDryRun: Bool) throws -> [String] {
             try stores[scope].assumeIsolated { store in try run(store, query, author, isDryRun) }

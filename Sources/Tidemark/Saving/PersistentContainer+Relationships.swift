@@ -3,19 +3,19 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {
-    /// Has the stores keep the relationships and indexes that types declare, before anything of them is saved here: so that a deletion follows
-    /// the rules of types whose records have come from the cloud, and of types that this version of a program has changed, and so that a
-    /// search finds these records.
+    /// Stores the relationships and indexes that types declare, without saving a record of them. A deletion then follows the
+    /// rules of types whose records have come from the cloud, and of types that this version of the program has changed. A search
+    /// finds these records.
     ///
     /// ```swift
     /// let journal = try PersistentContainer(named: "Journal")
     /// try await journal.declare([Trip.self, Stop.self, Photo.self])
     /// ```
     ///
-    /// Types and fields that a store does not have yet get their relationships and indexes when they are there.
+    /// Types and fields that a store does not have yet get their relationships and indexes when they are created.
     ///
-    /// - Throws: ``StoreError`` `schema` for relationships that can't be, as two owners; `invalid` for a key path of no stored property;
-    ///   `busy`, `io`.
+    /// - Throws: ``StoreError`` `schema` for relationships that are not possible, such as two owners; `invalid` for a key path
+    ///   that names no stored property; `busy`, `io`.
     public func declare(_ types: [any Record.Type]) throws {
         for type in types {
             let relationships = try Self.relationships(of: type)
@@ -34,7 +34,7 @@ extension PersistentContainer {
         return indexes
     }
 
-    /// What a type says of the reference fields that the stores have.
+    /// Returns a type's declarations for the reference fields that the stores have.
     private static func declaration(
         _ type: any Record.Type, _ relationships: [String: RelationshipSchema], among stores: PerScope<RecordStore>
     ) throws -> RecordTypeSchema {
@@ -52,12 +52,14 @@ extension PersistentContainer {
         try DeclaredRelationships.of(type).schemas
     }
 
-    /// Returns, for each record, the store in which it is to be saved: the one that has it, else the one that has its owner, else `scope`.
+    /// Returns, for each record, the store in which it is to be saved: the store that has the record, otherwise the store that
+    /// has its owner, otherwise `scope`.
     ///
-    /// - Throws: ``StoreError`` `invalid` for a record whose owner is in the other store: what is owned can't be apart from its owner.
+    /// - Throws: ``StoreError`` `invalid` for a record whose owner is in the other store: a record and its owner must be in one
+    ///   store.
     /// - Complexity: A look-up for each record and each owner.
     func homes(of records: [(record: RecordName, owner: RecordName?)], default scope: StoreScope) throws -> [StoreScope] {
-        // An empty shared store has neither records nor owners.
+        // If the shared store is empty, it has neither the records nor their owners.
         guard try scope != .private || hasRecordsOfOthers else { return records.map { _ in scope } }
         var homes = try homes(of: records.map(\.record), default: scope)
         let owned = records.indices.filter { records[$0].owner != nil }
@@ -70,7 +72,8 @@ extension PersistentContainer {
         func isOwner(of place: Int, in scope: StoreScope) -> Bool {
             hasOwner[scope]?[place] == true || placed[owners[place]] == scope
         }
-        // An owner may be new, too, and stand before what it owns or behind it: what is placed places what it owns.
+        // An owner may be new, too, and may come before or after the records that it owns. When an owner gets its store, so do
+        // these records.
         if scope == .private {
             func follows(_ place: Int) -> Bool {
                 homes[owned[place]] == .private && !isThere[place] && hasOwner[.private]?[place] == false
@@ -96,7 +99,7 @@ extension PersistentContainer {
     /// Makes sure that records of a store get no owners that are in the other store.
     ///
     /// - Throws: ``StoreError`` `invalid`.
-    /// - Complexity: Two look-ups for each record with an owner; none while nobody shares anything.
+    /// - Complexity: Two look-ups for each record with an owner; none while the shared store has had no records.
     func checkOwners(of records: [(record: RecordName, owner: RecordName?)], in scope: StoreScope) throws {
         let owned = records.filter { $0.owner != nil }
         guard !owned.isEmpty, try hasRecordsOfOthers else { return }
@@ -116,10 +119,11 @@ extension PersistentContainer {
             """)
     }
 
-    /// Has both stores keep the same relationships: the types of a store may have come from the cloud, which has none.
+    /// Gives both stores the same relationships. The types of a store may have come from the cloud, which has no relationships.
     ///
-    /// - Parameter schemas: The types that are saved. What they say goes before what the stores have.
-    /// - Complexity: A query for each store; none of the private one while nobody shares anything and no type was declared.
+    /// - Parameter schemas: The types that are saved. Their relationships take precedence over the stores'.
+    /// - Complexity: A query of each store; none of the private store while the shared store has had no records and no type was
+    ///   declared.
     func spreadRelationships(_ schemas: some Sequence<RecordTypeSchema> = []) throws {
         let declared = declaredRelationships
         guard try !declared.isEmpty || hasRecordsOfOthers else { return }
@@ -129,7 +133,7 @@ extension PersistentContainer {
             let other: StoreScope = scope == .private ? .shared : .private
             var missing: [RecordTypeSchema] = []
             for type in known[scope] ?? [] {
-                // What a store has none of comes from the program, else from the other store.
+                // A relationship that a store lacks comes from the program; otherwise from the other store.
                 var wanted = known[other]?.first { $0.name == type.name }?.relationships ?? [:]
                 wanted.merge((declared[type.name] ?? [:]).mapValues(Optional.some)) { $1 }
                 wanted.merge(type.relationships) { $1 }

@@ -4,8 +4,9 @@ import TidemarkSQLite
 import TidemarkStore
 
 extension PersistentContainer {
-    /// A content that was ingested, under the identifier by which a store knows it from its cloud: so the field does not change when a record
-    /// is saved with the content that it had and that was not here. The content is here from then on.
+    /// Returns an ingested content under the identifier that a store has for it from the cloud; `nil` if no store has one. So a
+    /// field does not change when a record is saved with the content that it had in the cloud already. The content is then on
+    /// this device.
     func knownContent(of blob: BlobStore.Blob) throws -> BlobStore.Blob? {
         var digest: String?
         for store in stores.all where try store.assumeIsolated({ try $0.hasDigestNames() }) {
@@ -13,7 +14,7 @@ extension PersistentContainer {
             digest = known
             let id = try store.assumeIsolated { try $0.digestName(known, size: blob.size) }
             guard let id else { continue }
-            // Where a file can't have two names, the record gets the identifier of the file.
+            // If the file system has no hard links, the record gets the identifier of the file.
             guard try AssetFiles.give(blob.id, otherName: id, in: directory.assets) else { return nil }
             return BlobStore.Blob(id: id, size: blob.size, media: blob.media, isNew: false, sha256: digest)
         }
@@ -26,9 +27,10 @@ extension PersistentContainer {
         return try AssetFiles.digest(of: file).sha256
     }
 
-    /// The assets that edits name and the store does not list, as those of records of the container's other store.
+    /// Returns the assets that edits name and the store's registry lacks, such as assets of records of the container's other
+    /// store.
     ///
-    /// - Throws: ``StoreError`` `notFound` for an asset whose content is gone: it was removed since its record was fetched.
+    /// - Throws: ``StoreError`` `notFound` for an asset whose content was removed since its record was fetched.
     func unlistedAssets(of part: StoreSave, beside blobs: [BlobStore.Blob]) throws -> [BlobStore.Blob] {
         var ids: Set<String> = []
         for edit in part.edits { edit.forEachAsset { ids.insert($0) } }

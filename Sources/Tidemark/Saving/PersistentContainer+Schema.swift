@@ -5,7 +5,7 @@ import TidemarkStore
 import TidemarkSync
 
 extension PersistentContainer {
-    /// Returns the record types of a store, with their fields and unique keys, and the types that references are to.
+    /// Returns the record types of a store, with their fields and unique keys, and the target types of references.
     ///
     /// - Throws: ``StoreError``.
     public nonisolated func schema(in scope: StoreScope = .private) throws(StoreError) -> [RecordTypeSchema] {
@@ -19,27 +19,29 @@ extension PersistentContainer {
     /// for problem in plan.problems { print(problem.record.name, problem.value ?? "", problem.reason) }
     /// ```
     ///
-    /// A change whose type or field is not there, such as one that was made before, does nothing. So a program can make its changes whenever it
-    /// starts, before it synchronises.
+    /// A change whose type or field does not exist, for example because it was made before, does nothing. So a program can make
+    /// its changes at each start, before it synchronises.
     ///
-    /// Values that change are edits: history has the old ones, and the next synchronisation sends the new ones. A cloud keeps the name and the
-    /// type of a field, so a renamed field is a new one for it. Devices of an older version keep the old field. A field that has another type
-    /// in the cloud than here can get the cloud's type: its values are converted and sent, and the cloud's values come.
+    /// Changed values are edits: history has the old values, and the next synchronisation sends the new ones. In a cloud a field
+    /// keeps its name and its type, so a renamed field is a new field there. Devices with an older version of the program keep
+    /// the old field. If a field has another type here than in the cloud, it can get the cloud's type: its values are converted
+    /// and sent, and the cloud's values are fetched.
     ///
     /// - Parameters:
-    ///   - changes: The changes, one after the other.
-    ///   - files: The folder that texts are paths in which become assets. Files outside of it are not read.
-    ///   - dryRun: Whether the outcome is only found out, and nothing is written.
-    /// - Returns: What was done, or would be done. With `dryRun` it also has the values that can't be converted.
-    /// - Throws: ``SchemaChangeRefused`` for values that can't be converted; ``StoreError`` `schema` for a name that is taken, for a type that
-    ///   values of a field never have, in production for anything but additions, and where a cloud has what can't change there; `invalid`
-    ///   for assets without a folder. `ContainerEvent.Failure` 134410 while the container is synchronised. Then nothing is changed.
-    /// - Complexity: O(n) in the records of the types that change; the values of a field that changes are held in memory.
+    ///   - changes: The changes, in their order.
+    ///   - files: For texts that become assets: the folder to which these paths are relative. Files outside of it are not read.
+    ///   - dryRun: Whether the changes are only checked, and nothing is written.
+    /// - Returns: The plan that was carried out, or would be. With `dryRun` it also has the values that can't be converted.
+    /// - Throws: ``SchemaChangeRefused`` for values that can't be converted; ``StoreError`` `schema` for a name that is taken,
+    ///   for types that can't be converted into each other, in production for changes other than additions, and for a change that
+    ///   a cloud's records do not allow; `invalid` for assets without a folder; `ContainerEvent.Failure` 134410 while the
+    ///   container is synchronised. Then nothing is changed.
+    /// - Complexity: O(n) in the records of the changed types. The values of a changed field are held in memory.
     @discardableResult
     public func changeSchema(
         _ changes: [SchemaChange], files: URL? = nil, dryRun: Bool = false
     ) async throws -> SchemaChangePlan {
-        // A synchronisation must not go on with what it knows of the fields.
+        // A running synchronisation would continue with the former fields.
         let lock = dryRun ? nil : try SyncLock(directory)
         defer { lock?.release() }
         let ingest = try await assets(of: changes, in: files, dryRun: dryRun)
@@ -58,7 +60,7 @@ extension PersistentContainer {
         var store: BlobStore?
     }
 
-    /// Ingests the files that texts name, for the fields that are to hold assets.
+    /// Ingests the files that texts name, for fields that become assets.
     private func assets(of changes: [SchemaChange], in folder: URL?, dryRun: Bool) async throws -> FileIngest {
         var ingest = FileIngest()
         let types = try await privateStore.types()
@@ -83,7 +85,7 @@ extension PersistentContainer {
 }
 
 extension ConvertedFiles {
-    /// Ingests the files of some paths below a folder. What is wrong with one is noted in its place.
+    /// Ingests the files of paths below a folder. For a file that can't be ingested, the reason is recorded.
     fileprivate mutating func ingest(_ paths: [String], in folder: URL, _ store: BlobStore) throws {
         let workers = try IngestWorkers(store: store, root: folder, count: 1)
         for path in paths where files[path] == nil {

@@ -33,7 +33,7 @@ extension PersistentContainer {
         try stores[scope].assumeIsolated { store in try store.contains(records) }
     }
 
-    /// The policy of a save for each type: its own, else the type's, else the container's.
+    /// Returns the policy of a save for each type: the save's own, otherwise the type's, otherwise the container's.
     func policies(_ own: MergePolicy?, types: [String: MergePolicy?]) -> @Sendable (String) -> MergePolicy {
         let fallback = mergePolicy
         return { type in own ?? types[type].flatMap { $0 } ?? fallback }
@@ -55,7 +55,7 @@ extension PersistentContainer {
         }
     }
 
-    /// What was committed, by the stores that did so before one failed.
+    /// The results of the stores that have committed.
     struct Committed {
         var result = SaveResult()
         /// The new state of each edited record, if it was requested.
@@ -79,7 +79,7 @@ extension PersistentContainer {
         try assets.sync()
         let blobs = assets.blobs
         var committed = Committed()
-        // What others share can be refused.
+        // The shared store is first, since a permission may forbid its part.
         for part in parts.sorted(by: { $0.scope.rawValue > $1.scope.rawValue }) {
             let store = stores[part.scope]
             let source = sources[part.scope]
@@ -93,7 +93,7 @@ extension PersistentContainer {
                         validate: { db, matches in try part.validate(db, source, matches) })
                 }
                 committed.result.add(outcome, scope: part.scope)
-                // A first part of a save is all of it, mostly.
+                // Most saves have only one part.
                 if committed.saved.isEmpty {
                     committed.saved = outcome.saved
                 } else {
@@ -107,7 +107,7 @@ extension PersistentContainer {
                 break
             }
         }
-        // Assets of a store that has failed are cleared away when somebody opens the assets next.
+        // If a store has failed, its assets are removed when the container's assets are opened the next time.
         if committed.error == nil { assets.close() }
         if !committed.result.counts.isUnchanged { changeBroadcaster.post(isOwn: true) }
         return committed
@@ -118,7 +118,7 @@ extension PersistentContainer {
         try save(tellingStates: true, prepare)
     }
 
-    /// Posts to the followers of the container that something has changed.
+    /// Notifies the listeners of this container that something has changed.
     nonisolated func broadcastChanges() { changeBroadcaster.post(isOwn: true) }
 
     /// Returns one schema for each type of the shapes; see ``union(_:)``.
@@ -149,7 +149,7 @@ extension PersistentContainer {
     }
 }
 
-/// What a save does to one store.
+/// The part of a save that one store writes.
 struct StoreSave: Sendable {
     let scope: StoreScope
     let edits: [RecordEdit]

@@ -1,26 +1,26 @@
 import TidemarkModel
 import TidemarkSync
 
-/// What synchronises a container in this process, and who hears of it.
+/// The synchronisation of a container in this process, with its events.
 final class ContainerSyncing: Sendable {
     private struct State {
         var automatic: AutomaticSync?
-        /// Of the program, which keeps it.
+        /// The synchronisation that the program has made. The program keeps it.
         weak var manual: ContainerSync?
         weak var engine: SyncEngine?
         var isClosed = false
     }
 
     private let state = LockedValue(State())
-    /// Gets the events of all of them.
+    /// Distributes the events of all synchronisations.
     let events = EventBroadcaster()
-    /// Gets the assets whose contents have come.
+    /// Distributes the assets whose contents were downloaded.
     let downloads = AssetArrivals()
 
-    /// What synchronises the container by itself.
+    /// The automatic synchronisation; `nil` if it is not started.
     var automatic: AutomaticSync? { state.withLock(\.automatic) }
 
-    /// Starts what synchronises the container by itself, in place of what did so before. Does nothing where the container is closed.
+    /// Starts an automatic synchronisation, in place of the present one. Does nothing after the container was closed.
     func start(_ make: (_ previous: AutomaticSync?) -> AutomaticSync) {
         state.withLock { state in
             guard !state.isClosed else { return }
@@ -28,9 +28,9 @@ final class ContainerSyncing: Sendable {
         }
     }
 
-    /// Removes what synchronises the container by itself, for the caller to stop.
+    /// Removes the automatic synchronisation, and returns it, so that the caller can stop it.
     ///
-    /// - Parameter closing: Whether none may come after it.
+    /// - Parameter closing: Whether no other may be started afterwards.
     func remove(closing: Bool = false) -> AutomaticSync? {
         state.withLock { state in
             state.isClosed = state.isClosed || closing
@@ -49,7 +49,7 @@ final class ContainerSyncing: Sendable {
         state.withLock { $0.engine = engine }
     }
 
-    /// What synchronises both stores, or could at once.
+    /// The open synchronisation of both stores; `nil` if there is none.
     var sync: ContainerSync? {
         state.withLock { state in
             if let sync = state.automatic?.sync, sync.isOpen { return sync }
@@ -57,13 +57,13 @@ final class ContainerSyncing: Sendable {
         }
     }
 
-    /// The engines that synchronise stores, or could at once.
+    /// The open engines.
     var engines: [SyncEngine] {
         if let sync { return [sync.privateEngine, sync.sharedEngine] }
         return state.withLock { state in state.engine.flatMap { $0.isOpen ? [$0] : nil } ?? [] }
     }
 
-    /// The stores that are synchronised; `nil` where none is.
+    /// The stores that are synchronised; `nil` if none is.
     var scopes: Set<StoreScope>? {
         if sync != nil || automatic != nil { return [.private, .shared] }
         return state.withLock { $0.engine?.isOpen ?? false } ? [.private] : nil

@@ -7,7 +7,7 @@ public import TidemarkSync
 extension PersistentContainer {
     // Downloading
 
-    /// Downloads the content of an asset, and returns when it is here. An asset whose content is here is left alone.
+    /// Downloads the content of an asset, and returns when it is on this device. Returns at once if it is already.
     ///
     /// ```swift
     /// if let image = destination.image {
@@ -16,27 +16,28 @@ extension PersistentContainer {
     /// }
     /// ```
     ///
-    /// A download that was cancelled, or failed, goes on where it stopped the next time. Several calls for one content share one transfer.
+    /// A download that was cancelled or has failed continues where it stopped the next time. Several calls for one content share
+    /// one transfer.
     ///
     /// - Parameters:
     ///   - asset: An asset of a record that was fetched.
-    ///   - priority: `userInitiated` and above go before others, and are never kept waiting by prefetches.
-    ///   - progress: Called as bytes come, from any thread.
-    /// - Throws: ``StoreError`` `notDownloaded` where nothing synchronises the container; `CloudError`, such as `networkUnavailable` and
-    ///   `assetNotAvailable`; `ContainerEvent.Failure` where no account is signed in; `CancellationError`.
+    ///   - priority: Downloads with `userInitiated` or a higher priority go before others, and never wait for prefetches.
+    ///   - progress: Called when bytes have arrived, from any thread.
+    /// - Throws: ``StoreError`` `notDownloaded` if the container is not synchronised; `CloudError`, such as `networkUnavailable`
+    ///   and `assetNotAvailable`; `ContainerEvent.Failure` if no account is signed in; `CancellationError`.
     public nonisolated func download(
         _ asset: Asset, priority: TaskPriority = .userInitiated, progress: (@Sendable (AssetProgress) -> Void)? = nil
     ) async throws {
         try await downloadAssets([asset], priority: priority, progress: progress)
     }
 
-    /// Downloads the contents of assets. A content that the cloud does not have any more does not keep the others from coming; its error is
-    /// thrown at the end.
+    /// Downloads the contents of assets. If the cloud no longer has one of them, the others are downloaded all the same, and the
+    /// error is thrown at the end.
     ///
     /// - Parameters:
     ///   - assets: Assets of records that were fetched.
-    ///   - priority: `utility` is right for what a person may want to see later.
-    ///   - progress: Called as bytes come, from any thread.
+    ///   - priority: The priority. Use `utility` for contents that a person may want to see later.
+    ///   - progress: Called when bytes have arrived, from any thread.
     /// - Throws: As ``download(_:priority:progress:)``.
     public nonisolated func downloadAssets(
         _ assets: some Sequence<Asset>, priority: TaskPriority = .userInitiated,
@@ -73,45 +74,47 @@ extension PersistentContainer {
         try await downloadAssets(assets, priority: priority, progress: progress)
     }
 
-    /// The assets whose contents come by ``download(_:priority:progress:)`` and the like, as they come: a stream of its own for each call.
+    /// Returns a stream of the assets whose contents ``download(_:priority:progress:)`` and similar functions have downloaded.
+    /// Each call returns a separate stream.
     ///
-    /// A stream ends when the container is closed or deallocated, or its task is cancelled.
+    /// A stream ends when the container is closed or deallocated, or when its task is cancelled.
     public nonisolated func downloadedAssets() -> AsyncStream<Asset> { syncing.downloads.stream() }
 
     // Removing
 
-    /// Evicts the content of assets from this device: the records stay, and the contents can be downloaded again. As
+    /// Evicts the contents of assets from this device. The records stay, and the contents can be downloaded again. As
     /// `FileManager.evictUbiquitousItem(at:)`.
     ///
-    /// Only contents go that the cloud says it has. A content stays that something names which is yet to be sent, or was refused.
+    /// Only contents that the cloud confirms to have are evicted. A content that an unsent change or a refused save names stays.
     ///
     /// - Parameter assets: Assets of records that were fetched.
-    /// - Returns: What has gone, and how many contents have stayed.
-    /// - Throws: `CloudError` where the cloud can't be asked; `ContainerEvent.Failure` where no account is signed in; ``StoreError`` `busy`
-    ///   while others take files in, `notDownloaded` where nothing synchronises the container.
+    /// - Returns: The evicted contents, and the number of contents that have stayed.
+    /// - Throws: `CloudError` if the cloud can't be asked; `ContainerEvent.Failure` if no account is signed in; ``StoreError``
+    ///   `busy` while another process ingests files, `notDownloaded` if the container is not synchronised.
     @discardableResult
     public nonisolated func evict(_ assets: some Sequence<Asset>) async throws -> AssetRemoval {
         try await assetAccess.evict(Set(assets.compactMap(\.identifier)))
     }
 
-    /// Evicts contents until those that are here have at most so many bytes, the least recently used first; see ``evict(_:)``.
+    /// Evicts contents, the least recently used first, until the contents on this device have at most `limit` bytes; see
+    /// ``evict(_:)``.
     ///
-    /// To have it done after each synchronisation, set `SyncConfiguration.assetLimit`.
+    /// `SyncConfiguration.assetLimit` does this after each synchronisation.
     ///
-    /// - Parameter limit: How many bytes of contents may stay; 0 evicts all that the cloud has.
-    /// - Returns: What has gone. The limit may still be exceeded by contents that have to stay.
+    /// - Parameter limit: The most bytes of contents that may stay; 0 evicts all contents that the cloud has.
+    /// - Returns: The evicted contents. Contents that have to stay may still exceed the limit.
     /// - Throws: As ``evict(_:)``.
     @discardableResult
     public nonisolated func evict(to limit: Int64) async throws -> AssetRemoval {
         try await assetAccess.evict(to: limit)
     }
 
-    /// Removes the contents that no record and no history names any more. ``purgeHistory(olderThan:keepingAtLeast:)`` and a synchronisation
-    /// do it by themselves.
+    /// Removes the contents that no record and no history names any more. ``purgeHistory(olderThan:keepingAtLeast:)`` and a
+    /// synchronisation do this, too.
     ///
-    /// - Parameter isDryRun: Whether nothing is removed.
-    /// - Returns: What has gone, or would.
-    /// - Throws: ``StoreError`` `busy` while others take files in.
+    /// - Parameter isDryRun: Whether the contents are only found, and not removed.
+    /// - Returns: The contents that were removed, or would be.
+    /// - Throws: ``StoreError`` `busy` while another process ingests files.
     /// - Complexity: O(n) in the records with assets, in the history, and in the contents.
     @discardableResult
     public nonisolated func removeUnusedAssets(isDryRun: Bool = false) async throws -> AssetRemoval {
@@ -124,7 +127,7 @@ extension PersistentContainer {
 }
 
 extension FieldContent {
-    /// The identifiers of the saved assets that it names.
+    /// The identifiers of the saved assets in the value.
     fileprivate var storedAssets: [String] {
         switch self {
         case .value(let value): value.assetIDs
@@ -134,7 +137,7 @@ extension FieldContent {
     }
 }
 
-/// Tells of the assets whose contents have come.
+/// Distributes the assets whose contents were downloaded to streams.
 final class AssetArrivals: Sendable {
     private struct State {
         var next = 0

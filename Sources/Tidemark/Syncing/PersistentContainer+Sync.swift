@@ -7,23 +7,24 @@ public import TidemarkStore
 public import TidemarkSync
 
 extension PersistentContainer {
-    // By itself
+    // Automatic synchronisation
 
-    /// Opens a container, making it if there is none, and synchronises it from then on. As `NSPersistentCloudKitContainer`.
+    /// Opens a container, creates it if it is missing, and synchronises it from then on. As `NSPersistentCloudKitContainer`.
     ///
     /// ```swift
     /// let journal = try PersistentContainer(named: "Journal", cloud: databases)
     /// ```
     ///
     /// - Parameters:
-    ///   - name: The container's; its directory is `NAME.tidemark`.
-    ///   - location: Where that lies.
+    ///   - name: The container's name. Its directory is `NAME.tidemark`.
+    ///   - location: The place of the directory.
     ///   - cloud: The databases of the account; see ``startSyncing(with:configuration:environment:)``.
     ///   - configuration: The settings of the synchronisation.
-    ///   - environment: That of a container that is made.
-    ///   - author: The name that history gives the transactions.
-    ///   - mergePolicy: The policy where neither a type nor a save has one.
-    /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``. What keeps the container from its cloud is an event.
+    ///   - environment: The environment of a container that is created.
+    ///   - author: The author of the container's transactions in history.
+    ///   - mergePolicy: The merge policy for saves and types that have none of their own.
+    /// - Throws: As ``init(named:at:environment:author:role:mergePolicy:)``. Errors of the synchronisation are not thrown; they
+    ///   are events.
     public init(
         named name: String, at location: StoreLocation = .default, cloud: CloudDatabases,
         configuration: SyncConfiguration? = nil, environment: StoreEnvironment = .development,
@@ -33,24 +34,24 @@ extension PersistentContainer {
         startSyncing(with: cloud, configuration: configuration)
     }
 
-    /// Synchronises the container from now on: after saves, when the cloud has changes, and when the network is back. As an
-    /// `NSPersistentCloudKitContainer`, which needs no more than its cloud.
+    /// Starts to synchronise the container automatically: after saves, when the cloud has changes, and when the network is back.
+    /// As `NSPersistentCloudKitContainer` does.
     ///
     /// ```swift
     /// journal.startSyncing(with: databases)
     /// for await event in journal.events() { show(event) }
     /// ```
     ///
-    /// The saves of half a second are sent together. What fails is tried again, after pauses that become longer. Where another process
-    /// synchronises the container already, this one waits until that ends. It stops with ``stopSyncing()``, ``close()``, or when the container
-    /// is deallocated. A call while it synchronises begins again with these databases.
+    /// The saves of half a second are sent together. After a failure the engine tries again, with pauses that become longer.
+    /// While another process synchronises the container, this one waits. The synchronisation ends with ``stopSyncing()``, with
+    /// ``close()``, or when the container is deallocated. Another call restarts it with the given databases.
     ///
-    /// Nothing is thrown: what goes wrong is an event (``events()``), and ``syncStatus()`` says what is missing.
+    /// This function throws nothing: errors are events (``events()``), and ``syncStatus()`` reports the changes that are missing.
     ///
     /// - Parameters:
     ///   - databases: The databases of the account.
-    ///   - configuration: The settings. What they leave open, the container knows: the merge policies of its types, else its own, and an
-    ///     `exportDelay` of half a second.
+    ///   - configuration: The settings. By default, the merge policies are those of the types, otherwise the container's, and the
+    ///     `exportDelay` is half a second.
     ///   - environment: The clock and the waiting, which tests replace.
     public nonisolated func startSyncing(
         with databases: CloudDatabases, configuration: SyncConfiguration? = nil, environment: SyncEnvironment = .system
@@ -72,28 +73,28 @@ extension PersistentContainer {
         }
     }
 
-    /// Ends what ``startSyncing(with:configuration:environment:)`` has begun, and returns when it has ended. Changes wait until the next start.
+    /// Ends the automatic synchronisation, and returns when it has ended. Unsent changes wait until the next start.
     public nonisolated func stopSyncing() async { await syncing.remove()?.stop() }
 
-    /// Whether the container synchronises by itself: ``startSyncing(with:configuration:environment:)`` was called, and ``stopSyncing()`` was
-    /// not.
+    /// Whether the automatic synchronisation is on: ``startSyncing(with:configuration:environment:)`` was called, and
+    /// ``stopSyncing()`` was not.
     public nonisolated var isSyncing: Bool { syncing.automatic != nil }
 
-    /// Has the running synchronisation fetch and send soon, also where it pauses after a failure: for a button, or a view that is pulled
-    /// down. Where nothing synchronises the container, nothing happens.
+    /// Makes the running synchronisation fetch and send soon, also during a pause after a failure. For a button, or
+    /// pull-to-refresh. Without a synchronisation, this does nothing.
     public nonisolated func requestSync() { syncing.sync?.requestSyncSoon() }
 
-    /// The events of the container's synchronisations in this process, as they happen: a stream of its own for each call, so that several
-    /// listeners hear all of them. The first call also gets the events from before, at most 1,000. As the notifications
+    /// Returns a stream of the events of the container's synchronisations in this process. Each call returns a separate stream
+    /// with all events. The first stream also has the earlier events, at most 1,000. As the notification
     /// `NSPersistentCloudKitContainer.eventChangedNotification`.
     ///
-    /// A stream ends when the container is closed or deallocated, or its task is cancelled.
+    /// A stream ends when the container is closed or deallocated, or when its task is cancelled.
     public nonisolated func events() -> AsyncStream<ContainerEvent> { syncing.events.stream() }
 
-    // By hand
+    // Explicit synchronisation
 
-    /// What synchronises the private store with a cloud. Conflicts are resolved by the container's merge policy unless the configuration says
-    /// otherwise.
+    /// Makes an engine that synchronises the private store with a cloud. The container's merge policy resolves conflicts, unless
+    /// the configuration has another one.
     ///
     /// ```swift
     /// let engine = try await journal.syncEngine(with: database)
@@ -101,12 +102,14 @@ extension PersistentContainer {
     /// for await event in engine.events { show(event) }
     /// ```
     ///
-    /// What it fetches is a change like any other process's: observations and ``changes(since:withOwn:)`` tell of it, with the origin
-    /// `cloud`.
+    /// Observations and ``changes(since:withOwn:)`` report the changes that the engine fetches, with the origin `cloud`.
     ///
-    /// - Parameter environment: The clock and the waiting, which tests replace.
-    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container, 134417 when this container synchronises by
-    ///   itself; ``StoreError``.
+    /// - Parameters:
+    ///   - database: The private database of the account.
+    ///   - configuration: The settings.
+    ///   - environment: The clock and the waiting, which tests replace.
+    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container; 134417 while the automatic
+    ///   synchronisation is on; ``StoreError``.
     public func syncEngine(
         with database: any CloudDatabase, configuration: SyncConfiguration? = nil, environment: SyncEnvironment = .system
     ) throws -> SyncEngine {
@@ -120,16 +123,20 @@ extension PersistentContainer {
         return engine
     }
 
-    /// What synchronises both stores with an account's cloud: one's own records, and what others share.
+    /// Makes an object that synchronises both stores with an account's cloud: the user's own records, and the records that others
+    /// share.
     ///
     /// ```swift
     /// let both = try await journal.sync(with: databases)
     /// let report = try await both.sync()
     /// ```
     ///
-    /// - Parameter environment: The clock and the waiting, which tests replace.
-    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container, 134417 when this container synchronises by
-    ///   itself; ``StoreError``.
+    /// - Parameters:
+    ///   - databases: The databases of the account.
+    ///   - configuration: The settings.
+    ///   - environment: The clock and the waiting, which tests replace.
+    /// - Throws: `ContainerEvent.Failure` 134410 when another process synchronises the container; 134417 while the automatic
+    ///   synchronisation is on; ``StoreError``.
     public func sync(
         with databases: CloudDatabases, configuration: SyncConfiguration? = nil, environment: SyncEnvironment = .system
     ) throws -> ContainerSync {
@@ -154,13 +161,13 @@ extension PersistentContainer {
         return try SyncLock(directory)
     }
 
-    /// Gives the stores the clock of a synchronisation, and has observations in SQL see what it writes.
+    /// Gives the stores the clock of a synchronisation, and makes observations in SQL follow its writes.
     private nonisolated func prepareForSync(_ environment: SyncEnvironment) throws {
         for store in stores.all { store.setClock(environment.now) }
         try followOthers()
     }
 
-    /// A configuration with what the container knows.
+    /// Returns a configuration, completed with the container's merge policies and the types' share titles.
     private nonisolated func configured(_ configuration: SyncConfiguration?) -> SyncConfiguration {
         var chosen = configuration ?? SyncConfiguration()
         let (own, claims) = (chosen.shareTitleField, recordSources.claims)
@@ -169,22 +176,27 @@ extension PersistentContainer {
         return chosen
     }
 
-    // What is missing
+    // Status
 
-    /// Returns whether the container and its cloud have the same, and what is missing, as far as the container knows.
+    /// Returns whether the container and its cloud have the same records, and the changes that are missing, as far as the
+    /// container knows.
     ///
     /// - Throws: ``StoreError``.
-    /// - Complexity: A look at each record that waits to be sent.
+    /// - Complexity: O(n) in the records that wait to be sent.
     public nonisolated func syncStatus() throws -> SyncStatus {
         try SyncStatus(of: stores.all.map { StoreReader($0) }, synchronized: syncing.scopes)
     }
 
-    /// Returns whether nothing waits to be sent or fetched, as far as the container knows; ``syncStatus()`` says what does.
+    /// Returns whether nothing waits to be sent or fetched, as far as the container knows; see ``syncStatus()``.
     public nonisolated func isInSync() throws -> Bool { try syncStatus().isInSync }
 
-    /// Why records have not reached the cloud; empty for what has.
+    /// Returns the reasons why records of the private store have not reached the cloud.
     ///
-    /// - Parameter record: One record's name; `nil` for all.
+    /// - Parameters:
+    ///   - record: The name of a record; `nil` for all records.
+    ///   - limit: The most issues to return.
+    /// - Returns: The issues; none for a record that has reached the cloud.
+    /// - Throws: ``StoreError``.
     public nonisolated func syncIssues(record: String? = nil, limit: Int = 1000) throws -> [SyncIssue] {
         try history().syncIssues(record: record, limit: limit)
     }

@@ -2,9 +2,9 @@ public import Foundation
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// Makes a copy of a container that is a container itself, while others go on writing.
+/// Makes a copy of a container, which is a container itself. Other processes can go on writing meanwhile.
 ///
-/// It holds the state that both stores had at one moment. It comes to its place whole, verified and durable, or not at all.
+/// The copy has the state of both stores at one moment. It appears at its place when it is complete, verified and durable.
 ///
 /// ```swift
 /// try ContainerBackup(of: container, to: URL(fileURLWithPath: "/backups/MyJournal.tidemark")).run()
@@ -13,28 +13,34 @@ public struct ContainerBackup: Sendable {
     private let container: ContainerDirectory
     private let target: URL
     private let lockTimeout: Duration
-    /// Whether a container with damaged records is backed up, with these records as they are; the summary names them. If it is `false`, a
-    /// damaged record ends the backup.
+    /// Whether a container with damaged records is backed up. The records are copied as they are, and the summary names them. If
+    /// it is `false`, a damaged record ends the backup.
     public var allowsDamage = false
     /// Copies neither assets nor quarantined records: for a copy that is read once and deleted.
     package var isOfRecordsOnly = false
-    /// For tests.
+    /// Called after each step. For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
-    /// - Parameter target: The copy's place, where nothing may be; or a folder, in which it gets the container's name and the time.
+    /// Describes a backup. Nothing is read before ``run(progress:)``.
+    ///
+    /// - Parameters:
+    ///   - container: The container to copy.
+    ///   - target: The copy's place, where nothing may exist; or an existing folder, in which the copy is named by the container
+    ///     and the time.
+    ///   - lockTimeout: The longest wait for each lock.
     public init(of container: ContainerDirectory, to target: URL, lockTimeout: Duration = .seconds(30)) {
         self.container = container
         self.target = target
         self.lockTimeout = lockTimeout
     }
 
-    /// What was copied.
+    /// The result of a backup.
     public struct Summary: Hashable, Sendable, Encodable {
-        /// Where the copy is.
+        /// The path of the copy.
         public let path: String
-        /// How many database files were copied: one for each scope that has a store.
+        /// The number of database files that were copied: one for each scope that has a store.
         public let stores: Int
-        /// How many assets were copied. Those of quarantined records are not counted.
+        /// The number of assets that were copied, without those of quarantined records.
         public let assets: Int
         /// Bytes of the databases and assets that were copied, those of quarantined records included.
         public let bytes: Int64
@@ -42,13 +48,16 @@ public struct ContainerBackup: Sendable {
         public let damaged: [DamagedRecord]
     }
 
-    /// Makes the copy, while others go on writing.
+    /// Makes the copy. Other processes can go on writing meanwhile.
     ///
-    /// - Throws: ``StoreError`` `cannotMove` when something is there already; `diskFull`, `busy`, `io`; `damaged` when a record is, unless ``allowsDamage`` is set; `corrupt` when something else
-    ///   of the container is damaged or missing. Then nothing is left of the copy.
+    /// - Parameter progress: Called with the progress, from several threads.
+    /// - Throws: ``StoreError`` `cannotMove` when something exists at the target; `diskFull`, `busy`, `io`; `damaged` when a
+    ///   record is damaged, unless ``allowsDamage`` is set; `corrupt` when something else of the container is damaged or missing.
+    ///   Then nothing is left of the copy.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
-        // Where a store has no index of its log, the first process that writes makes what was read void. Then there is an index.
+        // If a store has no index of its log, the first process that writes makes the read void. At the next try there is an
+        // index.
         for _ in 0..<2 {
             do throws(StoreError) {
                 return try copyOnce(progress)
@@ -93,9 +102,9 @@ public struct ContainerBackup: Sendable {
         }
     }
 
-    /// Both stores as they are at one moment.
+    /// Opens both stores in their state at one moment.
     private func held() throws -> ContainerCopy {
-        // Nobody writes where no lock can be had because nobody may.
+        // If this process may not write to the folder, it can't take locks there.
         guard access(container.url.path, W_OK) == 0 else { return try copy() }
         let locks = try ContainerLocks(storesAt: container.url, timeout: lockTimeout)
         defer { locks.release() }

@@ -4,40 +4,43 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// How far a move, a backup or a restoration is.
+/// The progress of a move, a backup or a restoration.
 public struct CopyProgress: Sendable {
     /// The steps of the work. Only a move deletes; it reports that once, with 0 of 0 bytes.
     public enum Phase: String, Sendable { case copying, verifying, deleting }
 
     /// The step that `bytes` and `total` count.
     public let phase: Phase
-    /// Bytes that this phase has gone through; at most `total`.
+    /// The bytes that this phase has processed; at most `total`.
     public let bytes: Int64
-    /// Bytes of the databases and assets that this phase has to go through.
+    /// The bytes of the databases and assets that this phase has to process.
     public let total: Int64
 }
 
-/// A container's stores, each in one state, and the assets that they name, to be copied into a folder that nobody has open.
+/// A container's stores and the assets that they name, to be copied into a folder that no process has open.
 ///
-/// The states are held from the beginning: while the copy is made, others may write.
+/// Read transactions hold the state of each store from the beginning, so other processes may write while the copy is made.
 final class ContainerCopy: Sendable {
     let source: ContainerDirectory
     let snapshots: [DatabaseSnapshot]
-    /// Identifiers, in order.
+    /// The identifiers of the assets, in order.
     let assets: [String]
     private let sizes: [String: Int64]
     private let mayLink: Bool
-    /// What was set aside, each a container of its own.
+    /// The quarantines. Each is a container of its own.
     private let setAside: [(quarantine: Quarantine, copy: ContainerCopy)]
-    /// What the stores hold, known when they are copied.
+    /// The digests of the stores' contents, known when they are copied.
     private let digests = LockedValue<[StoreScope: ContentDigest]>([:])
 
+    /// Opens the stores, and begins the read transactions.
+    ///
     /// - Parameters:
-    ///   - mayLink: Whether assets may get second names where copies would be on the same file system: they never change.
-    ///   - withSetAside: Whether what was set aside is copied, too.
-    ///   - withAssets: Whether assets are.
-    /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; `corrupt` when a log has lost commits; and those of
-    ///   opening a store.
+    ///   - mayLink: Whether assets may get hard links in place of copies on the same file system. That is safe, as assets never
+    ///     change.
+    ///   - withSetAside: Whether quarantines are copied, too.
+    ///   - withAssets: Whether assets are copied.
+    /// - Throws: ``StoreError`` `notFound` when the container has lost its private store; `corrupt` when a log has lost commits;
+    ///   and the errors of opening a store.
     init(of source: ContainerDirectory, mayLink: Bool = false, withSetAside: Bool = true, withAssets: Bool = true) throws {
         for scope in ContainerDirectory.scopes where !source.hasStore(scope) { try source.checkStoreMayBeMade(scope) }
         for scope in ContainerDirectory.scopes where source.hasStore(scope) {
@@ -50,7 +53,7 @@ final class ContainerCopy: Sendable {
         setAside = try (withSetAside ? source.quarantines() : []).map { quarantine in
             (quarantine, try ContainerCopy(of: quarantine.container(in: source), mayLink: mayLink, withSetAside: false))
         }
-        // What lies there unnamed would be left behind, and may be all that is left of a store that was lost.
+        // Assets that no store names would not be copied. If the private store is lost, they may be all that is left of it.
         guard try source.hasStore(.private) || AssetFiles(in: source.assets).ids.allSatisfy({ sizes[$0] != nil }) else {
             throw source.storeIsMissing(.private)
         }
@@ -60,7 +63,9 @@ final class ContainerCopy: Sendable {
     var assetBytes: Int64 { setAside.reduce(sizes.values.reduce(0, +)) { $0 + $1.copy.assetBytes } }
     var bytes: Int64 { databaseBytes + assetBytes }
 
-    /// - Throws: ``StoreError`` `diskFull` when all of it, without links, has no room at a place.
+    /// Makes sure that a full copy, without hard links, has room at a place.
+    ///
+    /// - Throws: ``StoreError`` `diskFull`.
     func checkRoom(at url: URL) throws(StoreError) {
         let free = MovePlaces.freeBytes(at: url)
         guard free < bytes else { return }
@@ -69,7 +74,7 @@ final class ContainerCopy: Sendable {
             "\(MovePlaces.nearest(url).path) has \(free) bytes free, and the container needs \(bytes); make room there")
     }
 
-    /// The damaged records of the stores and of what was set aside.
+    /// The damaged records of the stores and of the quarantines.
     ///
     /// - Complexity: Reads the databases.
     func damage() throws -> [DamagedRecord] {
@@ -79,7 +84,7 @@ final class ContainerCopy: Sendable {
     /// A hook between the steps of the work, for tests.
     typealias Hook = @Sendable (MoveStep) throws -> Void
 
-    /// Copies everything, and makes it durable. What the folder has of the assets already, whole, is kept.
+    /// Copies everything, and makes it durable. Complete assets that the folder has already are kept.
     func run(to folder: URL, hook: @escaping Hook, progress: (@Sendable (CopyProgress) -> Void)?) throws {
         let target = AssetCopying(from: source.assets, to: folder.appendingPathComponent("assets"), mayLink: mayLink)
         let counter = Counter(.copying, total: bytes, report: progress)
@@ -123,7 +128,7 @@ final class ContainerCopy: Sendable {
         try Folder(at: folder).synchronize()
     }
 
-    /// Reads the copy again, and makes sure that it holds what the source held.
+    /// Reads the copy again, and compares it with the source.
     ///
     /// - Throws: ``StoreError`` `corrupt`.
     func verify(_ folder: URL, progress: (@Sendable (CopyProgress) -> Void)?) throws {
@@ -151,12 +156,12 @@ final class ContainerCopy: Sendable {
         }
     }
 
-    /// Removes what an earlier attempt has copied and nothing names any more.
+    /// Removes assets that an earlier attempt has copied and that no store names any more.
     private func removeStrays(in url: URL) throws {
         try AssetFiles.remove(AssetFiles(in: url).ids.filter { sizes[$0] == nil }, in: url)
     }
 
-    /// Counts bytes done, from several threads.
+    /// Counts the bytes done, from several threads.
     private final class Counter: Sendable {
         private let phase: CopyProgress.Phase
         private let total: Int64
@@ -178,7 +183,7 @@ final class ContainerCopy: Sendable {
     }
 }
 
-/// Does several things at once, and throws the first error when all have ended.
+/// Runs jobs in parallel. After an error no further job begins, and the first error is thrown when the running ones have ended.
 func concurrently(_ jobs: [@Sendable () throws -> Void]) throws {
     let failure = LockedValue<(any Error)?>(nil)
     DispatchQueue.concurrentPerform(iterations: jobs.count) { index in

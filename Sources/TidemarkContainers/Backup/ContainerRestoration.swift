@@ -4,22 +4,28 @@ import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// Makes a container from a backup, which stays as it is.
+/// Makes a container from a backup. The backup stays as it is.
 ///
-/// The backup is verified first, and the copy too. Tokens that were given out after the backup was made mean nothing to what is
-/// restored: its stores get a new history identity, by which whoever has such a token can tell.
+/// The backup is verified first, and so is the copy. The restored stores get a new history identity. So history tokens from
+/// before the restoration are recognised as expired.
 public struct ContainerRestoration: Sendable {
     private let backup: ContainerDirectory
     private let target: URL
     private let replaces: Bool
     private let lockTimeout: Duration
-    /// Whether a backup with damaged records is restored all the same, with these as they are.
+    /// Whether a backup with damaged records is restored. The records are restored as they are.
     public var allowsDamage = false
-    /// For tests.
+    /// Called after each step. For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
-    /// - Parameter replaces: Whether a container that is there may go, once the new one is whole. It has to be the same container,
-    ///   of whatever time.
+    /// Describes a restoration. Nothing is read before ``run(progress:)``.
+    ///
+    /// - Parameters:
+    ///   - backup: The backup.
+    ///   - target: The place of the restored container.
+    ///   - replaces: Whether a container at the target may be replaced, once the new one is complete. It has to be a state of the
+    ///     same container.
+    ///   - lockTimeout: The longest wait for each lock.
     public init(of backup: ContainerDirectory, to target: URL, replaces: Bool = false, lockTimeout: Duration = .seconds(30)) {
         self.backup = backup
         self.target = target
@@ -27,38 +33,41 @@ public struct ContainerRestoration: Sendable {
         self.lockTimeout = lockTimeout
     }
 
-    /// What was restored.
+    /// The result of a restoration.
     public struct Summary: Hashable, Sendable, Encodable {
-        /// Where the restored container is.
+        /// The path of the restored container.
         public let path: String
-        /// How many records both stores of the backup hold.
+        /// The number of records in both stores of the backup.
         public let records: Int
-        /// How many assets were copied. Those of quarantined records are not counted.
+        /// The number of assets that were copied, without those of quarantined records.
         public let assets: Int
         /// Bytes of the databases and assets that were copied, those of quarantined records included.
         public let bytes: Int64
         /// Whether the restored container has replaced another at the target.
         public var hasReplaced = false
-        /// How many damaged records were restored as they are.
+        /// The number of damaged records that were restored as they are.
         public var damaged = 0
-        /// The folder that now has the files of the replaced container's folder which did not belong to the container.
+        /// The path of a folder with the files that were in the replaced container's folder and did not belong to it; `nil` if
+        /// there were none.
         public var kept: String?
     }
 
     /// Verifies the backup, copies it and verifies the copy.
     ///
-    /// - Throws: ``StoreError`` `corrupt` when the backup has a problem; `cannotMove` when something is there that may not go;
-    ///   `diskFull`, `busy`, `io`. Then what was there is as it was.
+    /// - Parameter progress: Called with the progress, from several threads.
+    /// - Throws: ``StoreError`` `damaged` when the only problems of the backup are damaged records and ``allowsDamage`` is not
+    ///   set; `corrupt` when it has another problem; `cannotMove` when the target has something that may not be replaced;
+    ///   `diskFull`, `busy`, `io`. Then the target is unchanged.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
         do {
             let places = try MovePlaces(from: backup.url, to: target)
             let isThere = try checkTarget(places.target)
             guard isThere else { return try restore(places, replacing: false, progress: progress) }
-            // What others would write meanwhile would be gone.
+            // Without the locks, changes that other processes write meanwhile would be lost.
             let locks = try ContainerLocks(at: places.target, timeout: lockTimeout)
             defer { locks.release() }
-            // It may have moved while this waited.
+            // The container may have moved while this waited for the locks.
             _ = try checkTarget(places.target)
             return try restore(places, replacing: true, progress: progress)
         } catch {
@@ -104,7 +113,7 @@ public struct ContainerRestoration: Sendable {
         return summary
     }
 
-    /// Whether a container is there that is to be replaced.
+    /// Returns whether a container at the target is to be replaced.
     private func checkTarget(_ url: URL) throws -> Bool {
         var status = stat()
         guard lstat(url.path, &status) == 0 else { return false }
@@ -126,26 +135,26 @@ public struct ContainerRestoration: Sendable {
                     .cannotMove, "\(url.path) is another container than the one that was backed up; name another place")
             }
         } catch let error as StoreError where error.code == .notAStore || error.code == .corrupt {
-            // One that is damaged may well be what is to be replaced.
+            // A damaged container may be replaced.
         } catch let error as StoreError where error.code == .moved {
             guard let moved = try MovedNotice(in: url)?.moved, moved.container.identity == backup.description.identity,
                 access(moved.to, F_OK) != 0, errno == ENOENT
             else { throw error }
-            // It was lost where it had moved to.
+            // The container has moved, and is missing at its new place. So its old folder may be replaced.
         }
         return true
     }
 
-    /// Puts the copy in the place of what is there, and removes that.
+    /// Exchanges the old container for the copy, and removes the old one.
     private func replace(_ url: URL, by folder: borrowing UnfinishedFolder) throws -> String? {
         do {
             try folder.replace()
         } catch {
-            // The caller gets the first error; what stays beside has a name of its own.
+            // The caller gets the first error. A copy that stays beside the target is in nobody's way.
             try? folder.drop()
             throw error
         }
-        // From here on what lies beside is the old one.
+        // From here on the folder beside the target has the old container.
         try folder.synchronizePlace()
         try hook(.replaced)
         try DurableFile.remove(ContainerContents.description, in: folder.url)
@@ -165,7 +174,8 @@ public struct ContainerRestoration: Sendable {
         try queue.inDatabase { db in
             try db.execute(
                 sql: "UPDATE tide_meta SET value = ? WHERE key = 'history_identity'", arguments: [UUID().uuidString])
-            // All of it into the file, durable there: the log would be one more thing to make durable.
+            // The checkpoint makes the change durable in the database file, and leaves no log that would have to be made durable,
+            // too.
             _ = try Row.fetchAll(db, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
         }
         try queue.close()

@@ -3,7 +3,7 @@ import GRDB
 import TidemarkSQLite
 import TidemarkStore
 
-/// What a database holds, table by table, as numbers to compare: rows and a digest of all their values.
+/// A digest of a database's contents: for each table the number of rows and a digest of all their values.
 struct ContentDigest: Equatable, Sendable {
     struct Table: Equatable, Sendable {
         let rows: UInt64
@@ -11,9 +11,9 @@ struct ContentDigest: Equatable, Sendable {
         let high: UInt64
     }
 
-    /// By name; the definitions of tables, indices and views are under "".
+    /// The tables by name. The definitions of tables, indexes and views are under "".
     private(set) var tables: [String: Table] = [:]
-    /// What SQLite keeps in the file's header for us.
+    /// Values of the file's header: application id, format and page size.
     private let format: [Int64]
 
     /// - Throws: ``StoreError`` `corrupt` when a table can't be read to its end.
@@ -36,7 +36,7 @@ struct ContentDigest: Equatable, Sendable {
         return Table(rows: digest.rows, low: digest.low, high: digest.high)
     }
 
-    /// What is different in the other, or `nil`.
+    /// Describes the first difference from another digest; `nil` if there is none.
     func difference(to other: ContentDigest) -> String? {
         if self == other { return nil }
         if format != other.format { return "the header of the file" }

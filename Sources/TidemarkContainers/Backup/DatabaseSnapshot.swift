@@ -5,40 +5,41 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// One state of a container's database file, held while others go on writing, to be copied.
+/// One state of a container's database file, for copying. It is held while other processes go on writing.
 final class DatabaseSnapshot: Sendable {
     /// 4 MiB of pages.
     private static let pagesPerStep = CInt((4 << 20) / StoreFormat.pageSize)
 
     let scope: StoreScope
     let bytes: Int64
-    /// Identifiers of the assets that its registry names and that are not in the cloud alone, with their sizes.
+    /// The identifiers of the assets in the store's registry, with their sizes; without assets that are in the cloud alone.
     let assets: [String: Int64]
     private let path: String
     private let queue: DatabaseQueue
-    /// The same state once more, so that it can be digested while it is copied.
+    /// A second connection in the same state, which computes the digest while the first one copies.
     private let digestQueue: DatabaseQueue
 
-    /// Holds the state that the database has now, until this goes.
+    /// Holds the present state of the database until the snapshot is released.
     ///
-    /// - Throws: ``StoreError`` as of opening a store.
+    /// - Throws: ``StoreError``, as when opening a store.
     init(of container: ContainerDirectory, scope: StoreScope) throws {
         let path = container.store(scope).path
-        // Nothing beside the database is made: the source of a copy stays as it is.
+        // These connections create no file beside the database: the source of a copy stays as it is.
         queue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
         digestQueue = try ReadOnlyDatabase.openQueue(container, scope, allowsUnsafeTransactions: true)
         (bytes, assets) = try queue.inDatabase { db in
-            // Pages are copied as they are: an older format is migrated where the copy is opened.
+            // Pages are copied as they are. An older format is migrated when the copy is opened.
             try StoreFormat.check(db, path: path, migrations: container.migrations, allowsOlder: true)
             try db.beginTransaction(.deferred)
-            // The first reading fixes the state.
+            // The first read fixes the state of the transaction.
             let rows = try Row.fetchAll(db, sql: "SELECT id, size, media FROM tide_assets")
             let assets: [String: Int64] = try rows.reduce(into: [:]) { assets, row in
                 let id: String = try row.stored("id", of: "tide_assets")
                 guard AssetFiles.isIdentifier(id) else {
                     throw StoreError(.corrupt, "\(path) names an asset '\(id.prefix(100))', which is no identifier of one")
                 }
-                // What is in the cloud alone is no part of a copy. What is here is, also where an interruption has left its mark.
+                // An asset that is in the cloud alone is not copied. After an interruption the registry may say so of an asset
+                // whose file is here; such an asset is copied.
                 let media: Int = try row.stored("media", of: "tide_assets")
                 if media >= StoredMedia.absent, !AssetFiles.isHere(id, in: container.assets) { return }
                 assets[id] = try row.stored("size", of: "tide_assets")
@@ -48,7 +49,7 @@ final class DatabaseSnapshot: Sendable {
         }
         try digestQueue.inDatabase { db in
             try db.beginTransaction(.deferred)
-            // A program that knows nothing of our locks may have written since; then the digests will differ.
+            // A program that ignores Tidemark's locks may have written since. The digests then differ, and the copy fails.
             _ = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master")
         }
         self.scope = scope
@@ -56,14 +57,14 @@ final class DatabaseSnapshot: Sendable {
     }
 
     deinit {
-        // They only read: nothing is lost where closing fails.
+        // The connections only read: nothing is lost if closing fails.
         try? queue.close()
         try? digestQueue.close()
     }
 
-    /// Writes the state into a new database file in `folder`, durable but for its name.
+    /// Writes the state into a new database file in `folder`. Its contents are durable; its name is not yet.
     ///
-    /// - Parameter progress: Called with the number of bytes done, of all.
+    /// - Parameter progress: Called with the number of bytes done so far.
     func copy(to folder: URL, progress: @escaping (Int64) throws -> Void) throws {
         let name = "\(scope.name).sqlite"
         let there = try Folder(at: folder)
@@ -74,7 +75,7 @@ final class DatabaseSnapshot: Sendable {
         let unfinished = folder.appendingPathComponent(name + ContainerContents.unfinishedCopy)
         var configuration = Configuration()
         configuration.label = "tidemark.copy"
-        // Nothing but the whole counts, and that is made durable at the end.
+        // An incomplete copy has no use, so it needs no journal. The complete copy is made durable at the end.
         configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF") }
         let target = try DatabaseQueue(path: unfinished.path, configuration: configuration)
         try queue.inDatabase { source in
@@ -104,16 +105,16 @@ final class DatabaseSnapshot: Sendable {
     /// - Complexity: Reads the whole database.
     func digest() throws -> ContentDigest { try digestQueue.inDatabase { try ContentDigest(of: $0) } }
 
-    /// The records that are not what their digests say.
+    /// The records whose values do not match their digests.
     ///
     /// - Complexity: Reads the whole database.
     func damage() throws -> [DamagedRecord] { try digestQueue.inDatabase { try DamageScan.records($0, scope: scope) } }
 
-    /// The digest of a database file at rest.
+    /// The digest of a database file that no process writes to.
     static func digest(of url: URL) throws -> ContentDigest { try reading(url) { try ContentDigest(of: $0) } }
 
-    /// Makes sure that SQLite finds a database file sound. An index of values that does not match its table is copied as it is: the next
-    /// repair builds it again.
+    /// Makes sure that SQLite's integrity check finds no damage. An index of values that does not match its table is allowed: it
+    /// is copied as it is, and the next repair builds it again.
     ///
     /// - Throws: ``StoreError`` `corrupt`.
     static func checkIntegrity(of url: URL) throws {

@@ -2,7 +2,7 @@ public import Foundation
 public import TidemarkSQLite
 import TidemarkStore
 
-/// Where a container lies.
+/// The place of a container.
 ///
 /// ```swift
 /// let journal = try StoreLocation.group("group.com.example.journal").containerURL(named: "Journal", makingFolder: true)
@@ -20,17 +20,21 @@ public enum StoreLocation: Hashable, Sendable {
     /// The identifier is a reverse domain name of at least two parts; on iOS it begins with `group.`.
     case group(String)
 
-    /// What directories of containers end in.
+    /// The extension of containers' directories.
     public static let pathExtension = "tidemark"
 
-    /// The directory of the container of that name. There need not be a container yet.
+    /// Returns the directory of the container of a name. The container need not exist.
     ///
-    /// A group's folder is looked at each time: it must be one's own, and nobody else may write to it. The data home itself is
-    /// trusted.
+    /// On Linux, a group's folder is checked each time: it must belong to the user, and no other user may write to it. The data
+    /// home itself is trusted.
     ///
-    /// - Parameter makingFolder: Whether the folder for the container is made, for its owner alone (0700), if it is missing.
-    /// - Throws: ``StoreError`` `invalidName` for a name or an identifier that can't be one; `untrusted` for a group's folder that is
-    ///   another's, a symbolic link, or open to others; `cannotCreate`, `diskFull` or `io` when the folder can't be made.
+    /// - Parameters:
+    ///   - name: The container's name, without the extension.
+    ///   - makingFolder: Whether the folder for the container is made if it is missing, with permissions for its owner alone
+    ///     (0700).
+    /// - Throws: ``StoreError`` `invalidName` for a name or an identifier that is not allowed; `untrusted` for a group's folder
+    ///   that belongs to another user, is a symbolic link, or can be written by others; `cannotCreate`, `diskFull` or `io` when
+    ///   the folder can't be made.
     public func containerURL(named name: String, makingFolder: Bool = false) throws(StoreError) -> URL {
         try containerURL(named: name, makingFolder: makingFolder, environment: ProcessInfo.processInfo.environment)
     }
@@ -57,7 +61,7 @@ public enum StoreLocation: Hashable, Sendable {
         }
     }
 
-    /// Where programs keep a person's data.
+    /// The folder in which programs keep a person's data.
     private static func dataHome(_ environment: [String: String]) throws(StoreError) -> URL {
         #if canImport(Darwin)
             guard let url = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask).first else {
@@ -65,7 +69,7 @@ public enum StoreLocation: Hashable, Sendable {
             }
             return url
         #else
-            // The XDG rules: a relative path counts as none.
+            // By the XDG specification, a relative path is ignored.
             if let path = environment["XDG_DATA_HOME"], path.hasPrefix("/") {
                 return URL(fileURLWithPath: path, isDirectory: true)
             }
@@ -93,7 +97,7 @@ public enum StoreLocation: Hashable, Sendable {
             let groups = home.appendingPathComponent("tidemark-groups", isDirectory: true)
             let folder = groups.appendingPathComponent(identifier, isDirectory: true)
             if making { try make([home, groups, folder]) }
-            // Whoever may write to the folder above could put another one in the place of this.
+            // A user who may write to the folder above could replace the group's folder.
             for place in [groups, folder] { try checkOwnership(of: place.path) }
             return folder
         #endif
@@ -108,7 +112,7 @@ public enum StoreLocation: Hashable, Sendable {
         }
     }
 
-    /// Makes sure that a folder, if it is there, is ours and that nobody else may write to it.
+    /// Makes sure that a folder, if it exists, belongs to this user, and that no other user may write to it.
     private static func checkOwnership(of path: String) throws(StoreError) {
         var status = stat()
         guard lstat(path, &status) == 0 else {
@@ -137,7 +141,7 @@ public enum StoreLocation: Hashable, Sendable {
 }
 
 extension StoreLocation {
-    /// Longest file name, less what ours end in.
+    /// The longest file name in bytes, less the extension.
     private static let nameLimit = 255 - ".\(pathExtension)".utf8.count
 
     /// Makes sure that a text can name a container: it becomes the name of a directory.

@@ -2,11 +2,11 @@ public import Foundation
 public import TidemarkSQLite
 import TidemarkStore
 
-/// Finds a container by its name, as a widget or an extension must that does not know where the app keeps it.
+/// Finds a container by its name. A widget or an extension needs this if it does not know where the app keeps the container.
 ///
-/// Under a directory tree, `…/store/NAME.tidemark` is taken first, `…/local/store/NAME.tidemark` second, and the default location
-/// last; of equals, the one that lies least deep, then the first by path. Nothing is opened for writing, no lock is taken and no byte
-/// changes.
+/// Under a directory tree, `…/store/NAME.tidemark` comes first, `…/local/store/NAME.tidemark` second, and the default location
+/// last. Of several containers of one kind, the least deep comes first, then the first by path. The search opens nothing for
+/// writing, takes no lock and changes no byte.
 ///
 /// ```swift
 /// let locator = try StoreLocator(name: "Journal", location: .group("group.com.example.journal"))
@@ -14,16 +14,16 @@ import TidemarkStore
 /// let reader = try StoreReader(container: journal.container)
 /// ```
 public struct StoreLocator: Sendable {
-    /// Folders that lie deeper than this below the tree's are not looked into.
+    /// The depth below the tree's own folder to which folders are searched.
     public static let depthLimit = 12
-    /// No more names than this are read in a search; those that lie least deep come first.
+    /// The most names that a search reads. The least deep folders are read first.
     public static let entryLimit = 200_000
 
     /// The container's name, without `.tidemark`.
     public let name: String
     /// The tree that is searched; `nil` for none.
     public let tree: URL?
-    /// The default location, the last that is taken.
+    /// The default location, which comes last.
     public let location: StoreLocation
     private let environment: [String: String]
     private let isTreeGiven: Bool
@@ -34,11 +34,14 @@ public struct StoreLocator: Sendable {
         var entries = StoreLocator.entryLimit
     }
 
+    /// Prepares a search.
+    ///
     /// - Parameters:
-    ///   - tree: The directory below which to look; the folder of `location` if it is `nil`. It may be a symbolic link; nothing below
-    ///     it is followed that is one.
+    ///   - name: The container's name, without `.tidemark`.
+    ///   - tree: The directory to search; `nil` for the folder of `location`. It may be a symbolic link. Symbolic links below it
+    ///     are not followed.
     ///   - location: The default location.
-    /// - Throws: ``StoreError`` `invalidName`, and of a group's folder `untrusted`.
+    /// - Throws: ``StoreError`` `invalidName`; `untrusted` for a group's folder.
     public init(name: String, under tree: URL? = nil, location: StoreLocation = .default) throws(StoreError) {
         try self.init(name: name, under: tree, location: location, environment: ProcessInfo.processInfo.environment)
     }
@@ -56,13 +59,13 @@ public struct StoreLocator: Sendable {
         isTreeGiven = tree != nil
     }
 
-    /// Looks for the container.
+    /// Searches for the container.
     ///
-    /// Containers themselves are not searched. Names that are no UTF-8 are passed over.
+    /// Containers themselves are not searched. Names that are not UTF-8 are skipped.
     ///
-    /// - Throws: ``StoreError`` `notFound` or `io` when the tree that was given is not there or can't be read; `untrusted`. That nothing is
-    ///   found is no error.
-    /// - Complexity: A listing of each folder, up to ``entryLimit`` names; a small read for each candidate.
+    /// - Returns: What was found; without candidates if there is no such container.
+    /// - Throws: ``StoreError`` `notFound` or `io` when a tree was given and is missing or can't be read; `untrusted`.
+    /// - Complexity: Lists each folder, up to ``entryLimit`` names; one small read for each candidate.
     public func search() throws(StoreError) -> StoreSearch {
         var walk = StoreWalk(name: name, limits: limits)
         if let tree {
@@ -76,7 +79,7 @@ public struct StoreLocator: Sendable {
         var isGiven = false
         if case .directory = location { isGiven = true }
         let place = try location.containerURL(named: name, makingFolder: false, environment: environment)
-        // A directory that was named by its path may be a link; what lies in a folder of data must not.
+        // A directory that the caller has named may be a symbolic link. In the data home, symbolic links are not followed.
         walk.look(at: place.absoluteURL, followsLink: isGiven)
         return walk.result()
     }

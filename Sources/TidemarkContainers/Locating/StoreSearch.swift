@@ -2,32 +2,32 @@ public import Foundation
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// What a search for a container has found.
+/// The result of a search for a container.
 public struct StoreSearch: Hashable, Sendable {
-    /// Containers that can be opened as far as can be told without opening them, the best first.
+    /// The containers that were found, the best first. Their descriptions were read; their stores were not opened.
     public internal(set) var candidates: [StoreCandidate] = []
     /// Items that have the right name and are not containers, containers in the wrong place, and folders that can't be read.
     public internal(set) var skipped: [SkippedStore] = []
-    /// Whether all folders were looked into. Where it is `false`, there were too many, or they lay too deep.
+    /// Whether all folders were searched. `false` if there were too many names, or folders too deep.
     public internal(set) var isComplete = true
 
-    /// The one to open.
+    /// The container to open: the first candidate.
     public var best: StoreCandidate? { candidates.first }
 }
 
-/// A container of the name that was looked for.
+/// A container that has the name that was searched for.
 public struct StoreCandidate: Hashable, Sendable {
-    /// What the place of a container says of it. The order is that of preference.
+    /// The kind of a container's place. The cases are in the order of preference.
     public enum Kind: String, CaseIterable, Codable, Sendable {
-        /// In a folder `store`: a cloud stands behind it.
+        /// The container is in a folder `store`: it synchronises with a cloud.
         case cloudBacked
-        /// In a folder `store` in a folder `local`: it is kept on this device only.
+        /// The container is in a folder `store` in a folder `local`: it is kept on this device only.
         case local
-        /// At the default location.
+        /// The container is at the default location.
         case defaultLocation = "default"
     }
 
-    /// Which kind of place the container is in; it decides the order of preference.
+    /// The kind of the container's place. It decides the order of preference.
     public let kind: Kind
     /// The container's directory, with its description read. None of its stores has been opened.
     public let container: ContainerDirectory
@@ -38,11 +38,11 @@ public struct StoreCandidate: Hashable, Sendable {
     public var url: URL { container.url }
 }
 
-/// What was found and is no candidate.
+/// An item that was found and is not a candidate.
 public struct SkippedStore: Hashable, Sendable {
     /// The path that was found.
     public let url: URL
-    /// What is wrong with it; `nil` for a container that only lies in the wrong place.
+    /// The error of the item; `nil` for a container that is only in the wrong place.
     public let code: StoreError.Code?
     /// Why it is not a candidate, in a sentence for people.
     public let reason: String

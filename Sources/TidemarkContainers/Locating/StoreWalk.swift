@@ -2,7 +2,7 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// Goes through folders in search of a container, level by level, and judges what it finds.
+/// Searches folders for a container, level by level, and sorts the findings.
 struct StoreWalk {
     private let directoryName: String
     private let depthLimit: Int
@@ -11,13 +11,13 @@ struct StoreWalk {
     private var found: [Finding] = []
     private var unreadable: [SkippedStore] = []
 
-    /// Something that has the name.
+    /// An item that has the container's name.
     private struct Finding {
-        /// `nil`: it lies where none is looked for.
+        /// The kind of the place; `nil` for a place that is none of the kinds.
         let kind: StoreCandidate.Kind?
         let depth: Int
         let url: URL
-        /// What it is, whatever path leads there; `nil` for what is no folder.
+        /// The identity of the folder, independent of its path; `nil` for an item that is not a folder.
         let place: Place?
         let outcome: Result<ContainerDirectory, StoreError>
     }
@@ -35,10 +35,10 @@ struct StoreWalk {
 
     /// Searches a tree.
     ///
-    /// - Throws: ``StoreError`` when its own folder can't be read.
+    /// - Throws: ``StoreError`` when the tree's own folder can't be read.
     mutating func search(_ tree: URL) throws(StoreError) {
         let root = try Folder(at: tree, followsLink: true)
-        // Names from the root on, not open folders: a level may have more of these than a process can open.
+        // The level has paths and not open folders, because it may have more folders than a process can open.
         var level = try look(into: root, at: [], below: tree)
         while !level.isEmpty {
             guard level[0].count <= depthLimit else {
@@ -51,7 +51,7 @@ struct StoreWalk {
                     let folder = try Self.open(path, in: root)
                     next += try look(into: folder, at: path, below: tree)
                 } catch {
-                    // What is gone since it was listed is no finding.
+                    // The folder was removed after it was listed.
                     guard error.code != .notFound else { continue }
                     unreadable.append(
                         SkippedStore(url: Self.url(of: path, below: tree), code: error.code, reason: error.message))
@@ -61,7 +61,7 @@ struct StoreWalk {
         }
     }
 
-    /// Looks at the one place that was told.
+    /// Examines one place.
     mutating func look(at url: URL, followsLink: Bool) {
         do throws(StoreError) {
             if followsLink {
@@ -78,7 +78,7 @@ struct StoreWalk {
         }
     }
 
-    /// The findings, judged and in order.
+    /// The candidates in order, and the skipped items.
     func result() -> StoreSearch {
         var search = StoreSearch()
         search.isComplete = isComplete
@@ -101,7 +101,7 @@ struct StoreWalk {
         return search
     }
 
-    /// By kind, misplaced ones last; then by depth, then by path.
+    /// The order of findings: by kind, those without a kind last; then by depth, then by path.
     private static func isBefore(_ left: Finding, _ right: Finding) -> Bool {
         if left.kind != right.kind {
             guard let kind = left.kind else { return false }
@@ -110,7 +110,7 @@ struct StoreWalk {
         return (left.depth, left.url.path) < (right.depth, right.url.path)
     }
 
-    /// Looks for the name in a folder, and returns the paths of the folders in it.
+    /// Searches a folder for the name, and returns the paths of the folders in it.
     private mutating func look(
         into folder: borrowing Folder, at path: [String], below tree: URL
     ) throws(StoreError) -> [[String]] {
@@ -129,13 +129,13 @@ struct StoreWalk {
         return entries.filter { $0.kind == .folder && !$0.name.hasSuffix(suffix) }.map { path + [$0.name] }
     }
 
-    /// What a container is that lies in the last of these folders.
+    /// The kind of a place in the last of these folders.
     private static func kind(of folders: [String]) -> StoreCandidate.Kind? {
         guard folders.last == "store" else { return nil }
         return folders.dropLast().last == "local" ? .local : .cloudBacked
     }
 
-    /// Notes what has the name.
+    /// Examines an item that has the name, and records the finding.
     private mutating func consider(
         _ name: String, in parent: borrowing Folder, at url: URL, kind: StoreCandidate.Kind?, depth: Int
     ) {
@@ -169,7 +169,7 @@ struct StoreWalk {
         path.reduce(tree) { $0.appendingPathComponent($1, isDirectory: true) }
     }
 
-    /// Opens a folder step by step, so that none of them is a symbolic link.
+    /// Opens a folder step by step, so that no symbolic link on the path is followed.
     private static func open(_ path: [String], in root: borrowing Folder) throws(StoreError) -> Folder {
         var folder = try root.folder(path[0])
         for name in path.dropFirst() { folder = try folder.folder(name) }

@@ -2,12 +2,13 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// Where a move goes from and to, with all symbolic links resolved.
+/// The source and the target of a move, with all symbolic links resolved.
 struct MovePlaces {
     let source: URL
     let target: URL
 
-    /// - Throws: ``StoreError`` `notFound` when there is no source, `cannotMove` when the two are one, or one lies in the other.
+    /// - Throws: ``StoreError`` `notFound` when the source does not exist; `cannotMove` when the two are the same place, or one
+    ///   is inside the other.
     init(from source: URL, to target: URL) throws(StoreError) {
         self.source = try Self.resolved(source)
         guard FileStamp(self.source) != nil else { throw StoreError(.notFound, "there is no container at \(source.path)") }
@@ -23,7 +24,7 @@ struct MovePlaces {
         }
     }
 
-    /// The path without symbolic links, also of what is not there yet.
+    /// Returns the path without symbolic links. The last parts of the path need not exist.
     static func resolved(_ url: URL) throws(StoreError) -> URL {
         var existing = url.path.split(separator: "/").map(String.init)
         var missing: [String] = []
@@ -42,7 +43,7 @@ struct MovePlaces {
         }
     }
 
-    /// The nearest folder that is there: the place itself or one above it.
+    /// Returns the nearest folder that exists: the place itself, or a folder above it.
     static func nearest(_ url: URL) -> URL {
         var url = url
         while access(url.path, F_OK) != 0, url.path != "/" { url = url.deletingLastPathComponent() }
@@ -55,7 +56,8 @@ struct MovePlaces {
         return file == FileStamp(other)
     }
 
-    /// By what the folders are, not only by their names: a file system may be mounted twice, or not tell cases apart.
+    /// Returns whether a place is inside a folder. It compares the folders' identities and not only their paths: a file system
+    /// may be mounted twice, or ignore the case of letters.
     static func isInside(_ url: URL, of folder: URL) -> Bool {
         var url = url
         while url.path != "/" {
@@ -65,7 +67,7 @@ struct MovePlaces {
         return false
     }
 
-    /// A file, whatever it is called.
+    /// The identity of a file, independent of its path.
     private struct FileStamp: Equatable {
         let device: UInt64
         let file: UInt64
@@ -77,7 +79,7 @@ struct MovePlaces {
         }
     }
 
-    /// Bytes that are free on the file system where something is to be put.
+    /// The free bytes on the file system of a place, which need not exist.
     static func freeBytes(at url: URL) -> Int64 {
         var status = statvfs()
         guard statvfs(nearest(url).path, &status) == 0 else { return .max }

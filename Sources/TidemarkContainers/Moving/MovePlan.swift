@@ -3,15 +3,16 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// What a move would do, and what speaks against it.
+/// The plan of a move: what it would do, and the reasons against it.
 public struct MovePlan: Hashable, Sendable, Encodable {
-    /// How far the move has got.
+    /// The state of a move.
     public enum State: String, Hashable, Sendable, Encodable {
         /// Nothing has happened yet.
         case new
-        /// The move was interrupted before the switch; ``StoreMover/run(progress:)`` goes on with it.
+        /// The move was interrupted before the target became the container; ``StoreMover/run(progress:)`` goes on with it.
         case begun
-        /// The container is at the target; its old files would be deleted, or are kept until the move is finished explicitly.
+        /// The container is at the target. Its old files still exist: the next run deletes them, or they are kept until
+        /// ``StoreMover/finish()``.
         case switched
         /// The container is at the target, and its old files are gone.
         case done
@@ -21,7 +22,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
     public struct Store: Hashable, Sendable, Encodable {
         /// The name of the file in the container's folder, such as `private.sqlite`.
         public let name: String
-        /// Bytes that a copy of the database takes.
+        /// The bytes of a copy of the database.
         public let bytes: Int64
     }
 
@@ -29,24 +30,24 @@ public struct MovePlan: Hashable, Sendable, Encodable {
     public let from: String
     /// The path of the container's folder after the move.
     public let to: String
-    /// How far the move has got already.
+    /// The state of the move.
     public let state: State
     /// The database files that would be copied; empty when the state is `switched` or `done`.
     public let stores: [Store]
-    /// How many assets the stores name; 0 when the state is `switched` or `done`.
+    /// The number of assets that the stores name; 0 when the state is `switched` or `done`.
     public let assets: Int
     /// Bytes of the stores' assets and of those of quarantined records, copied or not; 0 when the state is `switched` or `done`.
     public let assetBytes: Int64
-    /// Bytes that would be copied. Assets that stay on their file system get a second name and are not counted.
+    /// The bytes that would be copied. Assets that stay on their file system get a hard link, and are not counted.
     public let bytes: Int64
-    /// Bytes that are free at the target.
+    /// The free bytes at the target.
     public let free: Int64
-    /// Why the container can't be moved now, one sentence each; empty when it can.
+    /// The reasons why the container can't be moved now, one sentence each; empty when it can.
     public let reasonsAgainst: [String]
-    /// Names of files in the container's folder that are not its own, and stay there.
+    /// The names of files in the container's folder that are not the container's, and stay there.
     public let staying: [String]
 
-    /// Of a move that has not happened yet.
+    /// Makes the plan of a move that has not happened yet.
     init(_ places: MovePlaces, copy: ContainerCopy, target: MoveTarget) throws(StoreError) {
         (from, to) = (places.source.path, places.target.path)
         stores = copy.snapshots.map { Store(name: "\($0.scope.name).sqlite", bytes: $0.bytes) }
@@ -54,7 +55,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         staying = try ContainerContents(of: places.source).others.filter { !$0.hasPrefix(".") }
         if case .begun = target { state = .begun } else { state = .new }
         if Self.isOneFileSystem(copy.source.assets, places.target) {
-            // The assets get second names.
+            // The assets get hard links.
             bytes = copy.databaseBytes
         } else {
             let there = try AssetFiles(in: places.target.appendingPathComponent("assets")).ids.map(Self.size).reduce(0, +)
@@ -64,7 +65,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         reasonsAgainst = Self.reasonsAgainst(places, target: target, stores: stores, bytes: bytes, free: free)
     }
 
-    /// Of a move that has happened.
+    /// Makes the plan of a move that has happened.
     init(_ places: MovePlaces, notice: MovedNotice) throws(StoreError) {
         (from, to) = (places.source.path, places.target.path)
         let contents = try ContainerContents(of: places.source)
@@ -75,7 +76,9 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         staying = contents.others.filter { !$0.hasPrefix(".") }
     }
 
-    /// - Throws: ``StoreError`` `cannotMove`, or `diskFull` when space is all that lacks.
+    /// Makes sure that nothing speaks against the move.
+    ///
+    /// - Throws: ``StoreError`` `cannotMove`; `diskFull` when missing space is the only reason.
     func check() throws(StoreError) {
         guard let reason = reasonsAgainst.first else { return }
         throw StoreError(free < bytes && reasonsAgainst.count == 1 ? .diskFull : .cannotMove, reason)
@@ -110,7 +113,7 @@ public struct MovePlan: Hashable, Sendable, Encodable {
         return stat(assets.path, &one) == 0 && stat(MovePlaces.nearest(target).path, &other) == 0 && one.st_dev == other.st_dev
     }
 
-    /// The size that an asset's identifier says.
+    /// The size that is part of an asset's identifier.
     private static func size(_ id: String) -> Int64 {
         let parts = id.split(separator: "-")
         return parts.count > 1 ? Int64(parts[1]) ?? 0 : 0

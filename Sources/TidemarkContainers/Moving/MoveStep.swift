@@ -1,30 +1,30 @@
 import TidemarkSQLite
 import TidemarkStore
 
-/// What a move has just done: tests stop it there.
+/// A step that a move, a backup or a restoration has just done. Tests stop the work there.
 package enum MoveStep: String, CaseIterable, Sendable {
-    /// The target says that it is a copy which does not count.
+    /// The journal at the target marks it as a copy that can't be opened yet.
     case claimed
-    /// The source says that a move has begun.
+    /// The draft of the moved notice at the source says that a move has begun.
     case drafted
     case databaseCopied, assetCopied
-    /// All is there and durable.
+    /// The copy is complete and durable.
     case copied
     case verified
-    /// The target has its description, and does not count.
+    /// The target has its description. It can't be opened yet.
     case described
-    /// The source says that it has moved: from here on the target counts.
+    /// The notice at the source says that the container has moved: from here on the target is the container.
     case switched
-    /// The target counts by itself.
+    /// The journal at the target is removed: the target is the container without the source's notice.
     case released
     case oldDatabasesRemoved, oldAssetsRemoved, oldLocksRemoved
 
-    /// The target counts only by the source's word again.
+    /// In a rollback: the target has a journal again, and depends on the source's notice.
     case recalled
-    /// The source counts again.
+    /// In a rollback: the source is the container again.
     case switchedBack
     case copyRemoved
 
-    /// Of a restoration: the copy has come to the place of what was there.
+    /// In a restoration: the copy has replaced the old container.
     case replaced
 }

@@ -2,16 +2,16 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// What is at the place to which a container is to move.
+/// The state of the place to which a container is to move.
 enum MoveTarget {
     case absent
     /// A folder with nothing in it.
     case empty
-    /// The container was here once and has moved away.
+    /// The container was here before, and has moved away.
     case vacated
     /// This move was begun before and interrupted.
     case begun(MoveJournal)
-    /// Something is there that has to stay; why.
+    /// The place has something that must stay; with the reason.
     case occupied(String)
 
     init(_ places: MovePlaces, identity: UUID) throws(StoreError) {
@@ -37,7 +37,7 @@ enum MoveTarget {
             return
         }
         guard access(target.appendingPathComponent(ContainerContents.description).path, F_OK) != 0 else {
-            // One that can't be opened is another one.
+            // A container that can't be opened counts as another container.
             let there = try? ContainerDirectory(openingAt: target)
             self = .occupied(
                 there?.description.identity == identity
@@ -50,7 +50,7 @@ enum MoveTarget {
             ? .empty : .occupied("\(target.path) holds other files, \((contents.others + contents.own)[0]) among them")
     }
 
-    /// A folder that a container has left.
+    /// Returns the state of a folder from which a container has moved.
     private static func left(_ target: URL, notice: MovedNotice, contents: ContainerContents, identity: UUID) -> MoveTarget {
         if notice.moved.container.identity != identity {
             return .occupied("\(target.path) is where another container was before it moved")

@@ -5,10 +5,10 @@ import TidemarkStore
 extension StoreMover {
     /// Makes sure that a container which has moved is at the target.
     ///
-    /// - Returns: What the target's journal says, if it still has one.
+    /// - Returns: The target's journal, if it still has one.
     func moved(_ notice: MovedNotice, to places: MovePlaces) throws(StoreError) -> MoveJournal? {
         let identity = notice.moved.container.identity
-        // It may have moved on.
+        // The container may have moved on from the target.
         if let next = try MovedNotice(in: places.target), next.moved.container.identity == identity { return nil }
         let there: ContainerDirectory
         do {
@@ -28,12 +28,12 @@ extension StoreMover {
         return try MoveJournal.read(in: places.target)
     }
 
-    /// Does what is left to do after the switch, under the source's locks.
+    /// Completes a move after the switch, and takes the source's locks if anything is left to do.
     func complete(_ notice: MovedNotice, _ places: MovePlaces, explicitly: Bool) throws -> Summary {
         var summary = Summary(from: places.source.path, to: places.target.path, alreadyMoved: true)
         let isReleased = try moved(notice, to: places) == nil
         let contents = try ContainerContents(of: places.source)
-        // Locks too, which a late comer may have made again.
+        // `own` includes lock files, which a process may have made again after they were removed.
         guard !isReleased || !contents.own.isEmpty && (explicitly || !notice.moved.keepsSource) else {
             summary.sourceIsDeleted = !contents.isMore
             summary.staying = contents.others
@@ -44,16 +44,16 @@ extension StoreMover {
         return try complete(notice, places, explicitly: explicitly, holding: locks)
     }
 
-    /// Does what is left to do after the switch.
+    /// Completes a move after the switch, under locks that the caller holds.
     func complete(
         _ notice: MovedNotice, _ places: MovePlaces, explicitly: Bool, holding locks: borrowing ContainerLocks
     ) throws -> Summary {
         var summary = Summary(from: places.source.path, to: places.target.path, alreadyMoved: true)
-        // Rolled back, or done by another, while this one waited.
+        // Another process may have rolled the move back while this one waited for the locks.
         guard try MovedNotice(in: places.source) == notice else {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) was undone just now")
         }
-        // The switch is not durable yet, or may not be after a kill, and what follows relies on it.
+        // The switch may not be durable yet, and the next steps rely on it.
         do throws(StoreError) {
             try Folder(at: places.source).synchronize()
         } catch {
@@ -79,7 +79,7 @@ extension StoreMover {
         return summary
     }
 
-    /// Makes the copy count whose source is gone.
+    /// Makes the copy the container, after its source was lost.
     func adopt() throws -> Summary {
         let (from, to) = (try MovePlaces.resolved(source), try MovePlaces.resolved(target))
         guard let journal = try MoveJournal.read(in: to), journal.from == from.path, journal.step == .verified else {

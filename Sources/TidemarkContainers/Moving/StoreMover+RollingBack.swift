@@ -3,17 +3,17 @@ public import TidemarkSQLite
 import TidemarkStore
 
 extension StoreMover {
-    /// Undoes a move: the container counts where it was, and the copy is removed.
+    /// Undoes a move: the source is the container again, and the copy is removed.
     ///
-    /// After the switch that is possible as long as the old files are whole, and nothing was written at the new place.
+    /// After the switch this is possible only while the old files are complete and nothing was written at the target.
     ///
-    /// - Throws: ``StoreError`` `cannotMove` when there is nothing to undo or it can't be undone any more; `busy`, `io`.
-    /// - Complexity: Before the switch, that of removing what was copied; after it, both places are read and compared.
+    /// - Throws: ``StoreError`` `cannotMove` when there is nothing to undo, or when it can't be undone any more; `busy`, `io`.
+    /// - Complexity: Before the switch, it removes the copied files. After the switch, it reads and compares both places.
     public func rollBack() throws(StoreError) {
         try reporting {
             let places = try MovePlaces(from: source, to: target)
             let notice = try MovedNotice(in: places.source)
-            // Interrupted before its switch; the container may have moved elsewhere since.
+            // The move was interrupted before its switch. The container may have moved elsewhere since.
             if let journal = try MoveJournal.read(in: places.target), journal.from == places.source.path,
                 journal.move != notice?.moved.move
             {
@@ -34,7 +34,8 @@ extension StoreMover {
                 move: notice.moved.move, identity: notice.moved.container.identity, from: places.source.path,
                 to: places.target.path,
                 began: notice.moved.began, madeFolder: true, step: .rollingBack)
-            // From here on the target counts by the source's word alone, and whoever has it open will look again.
+            // From here on the target is the container only while the source has its notice. Processes that have it open check
+            // again.
             try journal.write(in: places.target)
             try DurableFile.write(there.description, to: places.target.appendingPathComponent(ContainerContents.description))
             try hook(.recalled)
@@ -46,7 +47,7 @@ extension StoreMover {
         }
     }
 
-    /// Removes a copy that does not count.
+    /// Removes the copy of a move that was interrupted before the switch.
     private func dropCopy(_ places: MovePlaces, journal: MoveJournal) throws {
         let locks = try ContainerLocks(at: places.source, timeout: lockTimeout)
         defer { locks.release() }
@@ -54,14 +55,14 @@ extension StoreMover {
         else {
             throw StoreError(.cannotMove, "the move from \(places.source.path) to \(places.target.path) went on just now")
         }
-        // The source is to count for sure before the copy goes.
+        // The source's description must be durable before the copy is removed.
         try Folder(at: places.source).synchronize()
         try Self.removeCopy(at: places.target, journal: journal)
         try DurableFile.remove(MovedNotice.draft, in: places.source)
         try hook(.copyRemoved)
     }
 
-    /// Removes what a move has left at its source that was interrupted when its copy was removed already.
+    /// Removes the draft at the source, if a rollback was interrupted after it had removed the copy.
     private func dropDraft(_ places: MovePlaces) throws {
         let draft = places.source.appendingPathComponent(MovedNotice.draft)
         guard access(draft.path, F_OK) == 0 else {
@@ -73,7 +74,7 @@ extension StoreMover {
         if try MovedNotice(in: places.source) == nil { try DurableFile.remove(MovedNotice.draft, in: places.source) }
     }
 
-    /// The container at the target, to which it has moved.
+    /// Opens the container at the target.
     private func currentTarget(_ notice: MovedNotice, _ places: MovePlaces) throws -> ContainerDirectory {
         _ = try moved(notice, to: places)
         if let next = try MovedNotice(in: places.target) {
@@ -83,7 +84,7 @@ extension StoreMover {
         return try ContainerDirectory(openingAt: places.target)
     }
 
-    /// Makes sure that the old files are whole, and hold what the target holds.
+    /// Makes sure that the old files are complete and have the same contents as the target.
     private func checkUnchanged(since notice: MovedNotice, _ places: MovePlaces, target: ContainerDirectory) throws {
         let goingBack = "to have the container at \(places.source.path) again, move it back from \(places.target.path)"
         let old: ContainerCopy

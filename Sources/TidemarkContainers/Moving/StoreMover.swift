@@ -5,12 +5,12 @@ public import TidemarkStore
 /// Moves a container to another place: every record, blob, pending change and token, under the same identity.
 ///
 /// It copies the databases through SQLite and the assets file by file, makes the copy durable, reads it again and compares. Then
-/// the renaming of one file makes the copy count and the old one not, and the old files are deleted. At every moment exactly one
-/// of the two can be opened. A move that is interrupted, by a kill or a power cut too, goes on when it is run again, and can be
-/// rolled back until the old files are deleted. Repeated after that, it does nothing.
+/// it renames one file: this *switch* makes the copy the container, and closes the old one. At last the old files are deleted. At
+/// every moment exactly one of the two can be opened. A move that was interrupted, by a kill or a power cut too, continues when
+/// it is run again. It can be rolled back until the old files are deleted. Running a finished move again does nothing.
 ///
-/// From the copying to the switch the mover holds the locks of both stores and of ingesting files. Writers wait, and are refused
-/// afterwards; readers are not disturbed. Every container of this process that ingests files has to be closed before.
+/// From the copying to the switch, the mover holds the locks of both stores and of ingesting files. Writers wait, and are refused
+/// afterwards. Readers are not disturbed. A container of this process that ingests files has to be closed before the move.
 ///
 /// ```swift
 /// let mover = StoreMover(from: old, to: shared.appendingPathComponent("MyJournal.tidemark"))
@@ -22,18 +22,20 @@ public struct StoreMover: Sendable {
     public let source: URL
     /// The container's folder after the move.
     public let target: URL
-    /// The old files stay, and can't be opened, until ``finish()``.
+    /// Whether the old files stay until ``finish()``. They can't be opened as a container meanwhile.
     public var keepsSource: Bool
-    /// How long each lock is waited for.
+    /// The longest wait for each lock.
     public var lockTimeout: Duration
-    /// For tests.
+    /// Called after each step. For tests.
     package var hook: @Sendable (MoveStep) throws -> Void = { _ in }
 
     /// Describes a move. Nothing is read or changed before ``plan()`` or ``run(progress:)``.
     ///
     /// - Parameters:
+    ///   - source: The container's folder before the move.
+    ///   - target: The container's folder after the move.
     ///   - keepsSource: Whether the old files stay until ``finish()``; see ``keepsSource``.
-    ///   - lockTimeout: How long each lock is waited for before the move fails with `busy`.
+    ///   - lockTimeout: The longest wait for each lock. The move then fails with `busy`.
     public init(from source: URL, to target: URL, keepsSource: Bool = false, lockTimeout: Duration = .seconds(30)) {
         self.source = source
         self.target = target
@@ -41,7 +43,7 @@ public struct StoreMover: Sendable {
         self.lockTimeout = lockTimeout
     }
 
-    /// What a move did.
+    /// The result of a move.
     public struct Summary: Hashable, Sendable, Encodable {
         /// The path of the container's folder before the move.
         public let from: String
@@ -49,21 +51,21 @@ public struct StoreMover: Sendable {
         public let to: String
         /// Whether the container was at the target before this call, with nothing left to do.
         public var alreadyMoved = false
-        /// How many database files have moved; 0 when an earlier run had copied them.
+        /// The number of database files that this run has moved; 0 when the container was at the target before.
         public var stores = 0
-        /// How many assets have moved; 0 when an earlier run had copied them.
+        /// The number of assets that this run has moved; 0 when the container was at the target before.
         public var assets = 0
-        /// Bytes of the databases and assets that have moved, those of assets that only got a second name included.
+        /// The bytes of the databases and assets that this run has moved, including assets that only got a hard link.
         public var bytes: Int64 = 0
         /// Whether the old files are deleted.
         public var sourceIsDeleted = false
-        /// Records that are damaged, and have moved as they are; not known of a move that was finished before.
+        /// The damaged records, which were moved as they are; empty when the container was at the target before.
         public var damaged: [DamagedRecord] = []
-        /// Names of files in the old folder that are not the container's, and stay there.
+        /// The names of files in the old folder that are not the container's, and stay there.
         public var staying: [String] = []
     }
 
-    /// Where the move of a container has gone, or was to go; `nil` when none was begun.
+    /// Returns the target of the move of a container, finished or not; `nil` when no move was begun.
     ///
     /// - Throws: ``StoreError`` `io` or `unreadable`.
     public static func target(ofMoveFrom source: URL) throws(StoreError) -> URL? {
@@ -72,10 +74,10 @@ public struct StoreMover: Sendable {
         return notice.map { URL(fileURLWithPath: $0.moved.to, isDirectory: true) }
     }
 
-    /// Says what ``run(progress:)`` would do. Nothing is changed.
+    /// Returns what ``run(progress:)`` would do. Nothing is changed.
     ///
-    /// - Throws: ``StoreError`` `notFound`, `cannotMove` when the two places are one or one lies in the other, and those of
-    ///   opening a store. What else speaks against the move is in the plan.
+    /// - Throws: ``StoreError`` `notFound`; `cannotMove` when the two places are the same or one is inside the other; and the
+    ///   errors of opening a store. The plan has all other reasons against the move.
     public func plan() throws(StoreError) -> MovePlan {
         try reporting {
             let places = try MovePlaces(from: source, to: target)
@@ -90,11 +92,12 @@ public struct StoreMover: Sendable {
         }
     }
 
-    /// Moves the container, or goes on with a move that was interrupted.
+    /// Moves the container, or continues a move that was interrupted.
     ///
-    /// - Throws: ``StoreError`` `cannotMove` or `diskFull` with the first reason against it; `busy`; `corrupt` when something of
-    ///   the source is damaged or missing; `io`. Unless the message says otherwise the container is where it was, usable, and
-    ///   nothing of the copy is left.
+    /// - Parameter progress: Called with the progress, from several threads.
+    /// - Throws: ``StoreError`` `cannotMove` or `diskFull` with the first reason against the move; `busy`; `corrupt` when a part
+    ///   of the source is damaged or missing; `io`. Unless the message says otherwise, the container is usable at the source, and
+    ///   nothing is left of the copy.
     /// - Complexity: Reads and writes everything once, and reads it once more.
     @discardableResult
     public func run(progress: (@Sendable (CopyProgress) -> Void)? = nil) throws(StoreError) -> Summary {
@@ -110,7 +113,7 @@ public struct StoreMover: Sendable {
             }
             let container = try ContainerDirectory(openingAt: places.source)
             let copy = try ContainerCopy(of: container, mayLink: true)
-            // What can't be read at all, the copy itself finds.
+            // If the records can't be read at all, copying fails and reports it.
             let damaged = (try? copy.damage()) ?? []
             let there = try MoveTarget(places, identity: container.description.identity)
             try MovePlan(places, copy: copy, target: there).check()
@@ -124,7 +127,8 @@ public struct StoreMover: Sendable {
                 // Completing the move makes it durable, before anything relies on it.
                 try Folder(at: places.source, followsLink: true).rename(MovedNotice.draft, to: ContainerContents.description)
             } catch {
-                // The last step may have failed after it was done; what can't be read now may say so.
+                // The rename may have taken effect although it failed. The source shows which place is the container, if it can
+                // be read.
                 do {
                     guard try MovedNotice(in: places.source) == nil, try ContainerDirectory(openingAt: places.source).isInPlace
                     else { throw error }
@@ -150,7 +154,7 @@ public struct StoreMover: Sendable {
 
     /// Deletes the old files of a move that has happened.
     ///
-    /// Where the source is gone altogether with the disk that it was on, a copy that was whole by then counts from now on.
+    /// If the source's folder is gone, as after the loss of its disk, a copy that was complete by then becomes the container.
     ///
     /// - Throws: ``StoreError`` `cannotMove` when the container has not moved to the target, or is not there; `busy`, `io`.
     @discardableResult
@@ -175,10 +179,10 @@ public struct StoreMover: Sendable {
         }
     }
 
-    /// Says at the target that what will be there is a copy that does not count.
+    /// Writes the journal that marks the target as a copy that can't be opened yet.
     private func claim(_ places: MovePlaces, there: MoveTarget, identity: UUID) throws -> MoveJournal {
         if case .begun(var journal) = there {
-            // It may lie under another path by now.
+            // The copy may be under another path by now.
             journal.to = places.target.path
             return journal
         }
@@ -197,11 +201,11 @@ public struct StoreMover: Sendable {
         do {
             try journal.write(in: places.target, replaces: false)
         } catch {
-            // The caller gets the first error; a folder that stays is empty.
+            // The caller gets the first error. A folder that stays is empty.
             if madeFolder { try? ContainerContents.removeIfEmpty(places.target) }
             throw error
         }
-        // Somebody may have made a container there just now; whoever comes later sees the journal.
+        // Another process may have made a container there just now. Processes that come later see the journal.
         if case .vacated = there { return journal }
         let contents = try ContainerContents(of: places.target)
         let description = places.target.appendingPathComponent(ContainerContents.description)
@@ -212,7 +216,7 @@ public struct StoreMover: Sendable {
         return journal
     }
 
-    /// Makes the copy, up to where one renaming makes it count.
+    /// Makes the copy, up to the point at which a single rename makes it the container.
     private func make(
         _ copy: ContainerCopy, _ places: MovePlaces, journal: inout MoveJournal, notice: MovedNotice,
         progress: (@Sendable (CopyProgress) -> Void)?
@@ -221,7 +225,7 @@ public struct StoreMover: Sendable {
         journal.step = .copying
         try journal.write(in: places.target)
         try hook(.claimed)
-        // Written now, it needs no space at the switch, when the disk may be full.
+        // It is written now, so that the switch needs no space: the disk may be full by then.
         try DurableFile.write(notice, to: places.source.appendingPathComponent(MovedNotice.draft))
         try hook(.drafted)
         try copy.run(to: places.target, hook: hook, progress: progress)
@@ -239,7 +243,7 @@ public struct StoreMover: Sendable {
         try hook(.described)
     }
 
-    /// Removes what there is of a copy, and says why.
+    /// Removes an incomplete copy, and throws the error that ended the move.
     private func abandon(_ places: MovePlaces, journal: MoveJournal, because error: any Error) throws -> Never {
         let error = StoreError(error, doing: "move \(source.path) to \(target.path)")
         do {
@@ -256,7 +260,7 @@ public struct StoreMover: Sendable {
         throw StoreError(error.code, "\(error.message); nothing was moved, the container stays at \(places.source.path)")
     }
 
-    /// Removes a copy that does not count, its journal last.
+    /// Removes a copy that is not the container; its journal comes last.
     static func removeCopy(at target: URL, journal: MoveJournal) throws {
         // A notice of an earlier move from here stays.
         if try MovedNotice(in: target) == nil { try DurableFile.remove(ContainerContents.description, in: target) }

@@ -3,25 +3,28 @@ package import TidemarkSQLite
 package import TidemarkStore
 
 extension RecordStore {
-    /// Sets all records aside, and what was refused, whole and durable, and empties the store.
+    /// Copies all records and refused saves into a quarantine, durably, and empties the store.
     ///
-    /// - Returns: `nil` when there was nothing.
+    /// - Returns: The quarantine; `nil` when the store was empty.
     @discardableResult
     package func setAside(reason: String) throws(StoreError) -> Quarantine? {
         try setAside(reason: reason, copy: copy)
     }
 
-    /// Empties the store; where it has changes that no cloud has, it is set aside before, whole and durable, in the same transaction.
+    /// Empties the store. If it has changes that no cloud has, it is copied into a quarantine before, durably, in the same
+    /// transaction.
     ///
-    /// - Parameter change: What is remembered of the cloud from then on.
-    /// - Returns: How many changes were not sent, and where they are.
+    /// - Parameters:
+    ///   - reason: The reason that the quarantine records.
+    ///   - change: Changes the state of the synchronisation.
+    /// - Returns: The number of changes that were not sent, and the quarantine that has them.
     package func setAsideUnsent(
         reason: String, then change: (inout SyncState) -> Void
     ) throws(StoreError) -> (quarantine: Quarantine?, pending: Int) {
         try setAsideUnsent(reason: reason, copy: copy, then: change)
     }
 
-    /// Makes the container of what is set aside. While the lock is held, what is committed stays as it is.
+    /// Makes the container of a quarantine. The caller holds the lock, so the committed state does not change.
     private func copy(_ quarantine: Quarantine) throws {
         let place = try quarantine.makePlace(below: container.url)
         let copy = try ContainerCopy(of: container, mayLink: true, withSetAside: false)
@@ -36,7 +39,7 @@ extension RecordStore {
         }
         try folder.commit()
         try DurableFile.write(quarantine, to: place.appendingPathComponent(Quarantine.description))
-        // A process that was killed may have made the folder of all that is set aside, and not made its name durable.
+        // A process that was killed may have made the folder of the quarantines without making its name durable.
         try Folder(at: container.url).synchronize()
     }
 }

@@ -4,43 +4,45 @@ public import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// The contents that a container's stores name: which are here, and which are in the cloud alone.
+/// The contents that a container's stores name: those on this device, and those in the cloud alone.
 ///
 /// ```swift
 /// let inventory = try AssetInventory(of: ContainerDirectory(openingAt: journal))
 /// print("\(inventory.notDownloaded) contents are in the cloud alone")
 /// ```
 public struct AssetInventory: Sendable {
-    /// One content.
+    /// The content of an asset.
     public struct Content: Hashable, Sendable {
         /// The identifier, as fields hold it.
         public let id: String
-        /// Bytes.
+        /// The size in bytes.
         public let size: Int64
-        /// The usual file name extension; `bin` for what is no image, or has never been here.
+        /// The usual file name extension; `bin` for a content that is not an image, or was never on this device.
         public let pathExtension: String
-        /// Whether the content is here.
+        /// Whether the content is on this device.
         public let isDownloaded: Bool
-        /// The records that name it; empty for what only history names.
+        /// The records that name the content; empty if only history names it.
         public var records: [RecordName] = []
     }
 
     /// The contents, in the order of their identifiers.
     public let contents: [Content]
-    /// How many contents are here.
+    /// The number of contents on this device.
     public var downloaded: Int { contents.count(where: \.isDownloaded) }
-    /// Their bytes.
+    /// The bytes of the contents on this device.
     public var downloadedBytes: Int64 { contents.reduce(0) { $0 + ($1.isDownloaded ? $1.size : 0) } }
-    /// How many contents are in the cloud alone.
+    /// The number of contents that are in the cloud alone.
     public var notDownloaded: Int { contents.count - downloaded }
-    /// Their bytes.
+    /// The bytes of the contents that are in the cloud alone.
     public var notDownloadedBytes: Int64 { contents.reduce(0) { $0 + ($1.isDownloaded ? 0 : $1.size) } }
 
     /// Takes the inventory of a container.
     ///
-    /// - Parameter findsRecords: Whether the records are looked for that name each content.
+    /// - Parameters:
+    ///   - container: The container.
+    ///   - findsRecords: Whether ``Content/records`` is filled.
     /// - Throws: ``StoreError`` as ``StoreReader`` does.
-    /// - Complexity: A look at the file of each content; with `findsRecords`, O(n) in the records of types with assets.
+    /// - Complexity: Examines the file of each content; with `findsRecords`, O(n) in the records of types with assets.
     public init(of container: ContainerDirectory, findsRecords: Bool = false) throws(StoreError) {
         var contents: [String: Content] = [:]
         for scope in ContainerDirectory.scopes where scope == .private || container.hasStore(scope) {

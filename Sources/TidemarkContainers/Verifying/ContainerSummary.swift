@@ -4,51 +4,53 @@ public import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// What a container holds, in numbers.
+/// The contents of a container in numbers.
 ///
 /// ```swift
 /// let summary = try ContainerSummary(of: ContainerDirectory(openingAt: journal))
 /// print(summary.stores.map(\.records).reduce(0, +))
 /// ```
 public struct ContainerSummary: Sendable {
-    /// One store of the container, all of one state.
+    /// The numbers of one store. All are of one state of the store.
     public struct Store: Sendable {
-        /// How many records there are of a type.
+        /// The number of records of a type.
         public struct TypeCount: Hashable, Sendable {
             /// The name of the record type.
             public let name: String
-            /// How many records of the type the store holds.
+            /// The number of records of the type in the store.
             public let records: Int
         }
 
-        /// Which of the container's stores it is.
+        /// The scope of the store.
         public let scope: StoreScope
         /// Bytes of the database file, without its write-ahead log.
         public let bytes: Int64
-        /// Committed pages in the write-ahead log, those included that a checkpoint has already copied into the database.
+        /// The committed pages in the write-ahead log, including pages that a checkpoint has already copied into the database.
         public let pagesInLog: Int
         /// The store's record types, in the order of their creation.
         public let types: [TypeCount]
         /// The newest transaction of the history; `nil` when nothing was ever written.
         public let lastTransaction: HistoryTransaction?
-        /// How many assets the store's records name, or named in their history.
+        /// The number of assets that the store's records or their history name.
         public let assets: Int
         /// Bytes of these assets.
         public let assetBytes: Int64
-        /// Whether another process has the store open; `nil` where the system does not tell.
+        /// Whether another process has the store open; `nil` if the system does not provide this.
         public let isOpenElsewhere: Bool?
 
-        /// How many records of all types the store holds.
+        /// The number of records of all types in the store.
         public var records: Int { types.reduce(0) { $0 + $1.records } }
     }
 
-    /// The container that was summed up.
+    /// The container.
     public let container: ContainerDirectory
-    /// One for each scope that has a store.
+    /// The summaries of the stores, one for each scope that has a store.
     public let stores: [Store]
 
-    /// - Throws: ``StoreError`` as ``StoreReader`` does. That a scope has no store yet is no error.
-    /// - Complexity: Goes through an index of each type.
+    /// Reads the numbers of a container.
+    ///
+    /// - Throws: ``StoreError`` as ``StoreReader`` does. A scope without a store is no error.
+    /// - Complexity: Reads an index of each type.
     public init(of container: ContainerDirectory) throws(StoreError) {
         self.container = container
         var stores: [Store] = []
@@ -80,7 +82,7 @@ extension ContainerSummary.Store {
                 scope: reader.scope, bytes: Int64(status.st_size), pagesInLog: try WriteAheadLog.pages(at: url.path + "-wal"),
                 types: types, lastTransaction: try last.map { try HistoryTransaction($0) },
                 assets: try assets?.stored("count", of: "tide_assets") ?? 0, assetBytes: Int64(bytes),
-                // While the connection has it open, this process is among those that do.
+                // The connection is open, so this process is among the holders.
                 isOpenElsewhere: LockHolders(of: status)?.hasOthers)
         }
     }
@@ -91,9 +93,9 @@ enum WriteAheadLog {
     private static let headerLength = 32
     private static let frameHeaderLength = 24
 
-    /// Pages up to the last commit. Only the frames' marks are looked at, not their checksums.
+    /// Returns the number of pages up to the last commit. It reads the frames' headers, and does not check their checksums.
     ///
-    /// SQLite has no POSIX locks on this file, so it may be opened beside SQLite.
+    /// SQLite has no POSIX locks on this file, so opening and closing it here drops none.
     static func pages(at path: String) throws(StoreError) -> Int {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else {
@@ -105,7 +107,7 @@ enum WriteAheadLog {
         else {
             return 0
         }
-        // A log that has been begun anew has frames of its former life behind it, with another salt.
+        // After SQLite has restarted the log, older frames with another salt may follow the new ones.
         let salt = header[16..<24]
         let frameLength = frameHeaderLength + Int(number(header[8..<12]))
         var (frames, committed) = (0, 0)
@@ -127,16 +129,17 @@ enum WriteAheadLog {
 
 /// The processes that have a POSIX lock on a file, as SQLite has on a database that is open.
 ///
-/// It is read from the kernel's list of locks: no lock is tried, and the file is not opened, for closing it would drop the locks that
-/// this process has.
+/// They are read from the kernel's list of locks. The file itself is not opened, because closing it would drop the locks of this
+/// process.
 struct LockHolders {
-    /// Besides this process.
+    /// Whether processes other than this one have a lock.
     let hasOthers: Bool
 
-    /// `nil` where the list is not to be had, or does not even have this process's own lock.
+    /// Reads the holders; `nil` if the list can't be read, or does not have this process's own lock.
     init?(of file: stat) {
         var lists: [String] = []
-        // A long list comes in pieces, and what is locked or released between two of them can make others fall out.
+        // The kernel returns a long list in pieces. Locks that are taken or released between two pieces can hide other entries,
+        // so the list is read several times.
         for _ in 0..<16 {
             guard let (list, pieces) = Self.read("/proc/locks") else { return nil }
             lists.append(list)
@@ -155,7 +158,8 @@ struct LockHolders {
         let device = UInt64(truncatingIfNeeded: file.st_dev)
         let major = device >> 8 & 0xfff | device >> 32 & ~0xfff
         let minor = device & 0xff | device >> 12 & ~0xff
-        // As in "12: POSIX  ADVISORY  READ  4711 fe:01:131074 1073741826 1073742335"; with "->" after the number, one that waits.
+        // A line is such as "12: POSIX  ADVISORY  READ  4711 fe:01:131074 1073741826 1073742335". A waiting lock has "->" after
+        // the number.
         return list.split(separator: "\n").compactMap { line -> Int32? in
             let words = line.split(separator: " ")
             guard words.count >= 6, words[1] == "POSIX" else { return nil }
@@ -167,7 +171,7 @@ struct LockHolders {
         }
     }
 
-    /// The text of a file, and in how many pieces the kernel gave it.
+    /// Returns the text of a file, and the number of pieces in which the kernel returned it.
     private static func read(_ path: String) -> (text: String, pieces: Int)? {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { return nil }

@@ -4,29 +4,29 @@ import TidemarkModel
 public import TidemarkSQLite
 public import TidemarkStore
 
-/// What an examination of a container has found.
+/// The result of an examination of a container.
 public struct VerificationReport: Hashable, Sendable {
-    /// One thing that is wrong with the container.
+    /// A problem of the container.
     public struct Problem: Hashable, Sendable, Encodable {
-        /// What is wrong. The raw values appear in the JSON output of `tidemark verify`.
+        /// The kind of problem. The raw values appear in the JSON output of `tidemark verify`.
         public enum Kind: String, Hashable, Sendable, Encodable {
             /// SQLite's integrity check fails, or the store's own tables contradict each other.
             case database
-            /// A row's values are not what its digest says, or its bookkeeping can't be right.
+            /// A row's values do not match its digest, or its key, zone or version is impossible.
             case record
-            /// A record has no owner, is not in the share of its owner, or refers by a declared relationship to a record that is not there.
+            /// A record has no owner, is not in the share of its owner, or refers by a declared relationship to a missing record.
             case relationship
-            /// An index of values, or a full-text index, does not have what the records have. It can be built again from them.
+            /// An index of values, or a full-text index, does not match the records. It can be built again from them.
             case index
-            /// The file of an asset that a record or its history names is not there, or its content is not what its identifier says.
+            /// The file of an asset that a record or its history names is missing, or does not match its identifier.
             case assetMissing, assetDamaged
-            /// An asset that a record names and the registry lacks.
+            /// A record names an asset that the registry `tide_assets` lacks.
             case assetUnregistered
-            /// A file that no record, and no record's history, names; or what is no asset's file at all.
+            /// A file in the folder of assets is named by no record and no history, or is not an asset's file.
             case assetStray
         }
 
-        /// What is wrong.
+        /// The kind of problem.
         public let kind: Kind
         /// What is wrong and where, in a sentence for people.
         public let message: String
@@ -37,7 +37,7 @@ public struct VerificationReport: Hashable, Sendable {
         /// The identifier of the asset concerned, if there is one.
         public let asset: String?
 
-        /// As it was found in a store.
+        /// Returns the problem with the store's name in its message.
         func found(in scope: StoreScope) -> Problem {
             scope == .private
                 ? self : Problem(kind, "the \(scope.name) store: \(message)", type: type, record: record, asset: asset)
@@ -52,15 +52,15 @@ public struct VerificationReport: Hashable, Sendable {
         }
     }
 
-    /// How many records were compared with their digests.
+    /// The number of records that were compared with their digests.
     public var records = 0
-    /// How many assets were looked for: those that records or their history name.
+    /// The number of assets that were examined: those that records or their history name.
     public var assets = 0
-    /// Of these, how many are not here: the cloud has them, and they come when they are asked for.
+    /// The number of these assets that are in the cloud alone. They can be downloaded.
     public var notDownloaded = 0
-    /// The bytes of the assets that are not here.
+    /// The bytes of the assets that are in the cloud alone.
     public var notDownloadedBytes: Int64 = 0
-    /// Everything that is wrong; empty for a sound container.
+    /// All problems; empty for a sound container.
     public var problems: [Problem] = []
     /// The records that were repaired before this examination; `nil` when no repair was asked for.
     public var repaired: [RepairReport.Repaired]?
@@ -88,16 +88,17 @@ extension VerificationReport: Encodable {
     }
 }
 
-/// Examines a container: the database files of both stores, every record's digest, every asset's presence and content, and that nothing else lies about.
+/// Examines a container: the database files of both stores, every record's digest, every asset's presence and content, and files
+/// that nothing names.
 ///
-/// What an interrupted import has left is cleaned up, if the container can be written, its database is sound and no import is going
-/// on.
+/// The files that an interrupted import has left are removed, if the container can be written, its databases are sound and no
+/// import is running.
 public struct StoreVerification: Sendable {
-    /// How far an examination has got.
+    /// The progress of an examination.
     public struct Progress: Sendable {
-        /// How many assets were examined. The count begins when the databases have been examined.
+        /// The number of assets that were examined. The count begins after the examination of the databases.
         public let assets: Int
-        /// How many assets there are to examine.
+        /// The number of assets to examine.
         public let total: Int
     }
 
@@ -110,12 +111,13 @@ public struct StoreVerification: Sendable {
 
     /// Examines the container. Problems are returned in the report, not thrown.
     ///
-    /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and those of opening one.
+    /// - Parameter progress: Called with the progress, from several threads.
+    /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and the errors of opening a store.
     /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
         do {
             var (report, referenced): (VerificationReport, [String: Reference]) = (VerificationReport(), [:])
-            // That there is none in a private store's place is an error, not nothing.
+            // A missing private store is an error. A missing shared store is not.
             for scope in ContainerDirectory.scopes where scope == .private || container.hasStore(scope) {
                 if let lost = LogExamination(of: container.store(scope).path) {
                     report.problems.append(.init(.database, lost.message))
@@ -139,7 +141,7 @@ public struct StoreVerification: Sendable {
                     """)
             }
             try examineAssets(referenced, report: &report, progress: progress)
-            // Nothing is removed because a damaged registry lacks it.
+            // If the registry is damaged, files that it lacks may be assets, and none is removed.
             if !report.problems.contains(where: { $0.kind == .database || $0.kind == .assetUnregistered }),
                 FileManager.default.isWritableFile(atPath: container.url.path)
             {
@@ -152,7 +154,7 @@ public struct StoreVerification: Sendable {
         }
     }
 
-    /// Examines the database; returns, for each asset that records name, one of them.
+    /// Examines the database. Returns the assets of the registry and of the records, each with one record that names it.
     private func examine(
         _ db: Database, _ scope: StoreScope, seed: UInt64, report: inout VerificationReport
     ) throws -> [String: Reference] {
@@ -168,7 +170,7 @@ public struct StoreVerification: Sendable {
             let media = Int.fromDatabaseValue(row[1]) ?? 0
             referenced[id] = Reference(mayBeAbsent: media >= StoredMedia.absent)
         }
-        // A damaged file may not let itself be read to the end; what it does not yield is in SQLite's own findings.
+        // A damaged file may not be readable to its end. SQLite's own findings report that part.
         try reporting(&report) { _ in _ = try StoreCounters(db) }
         try reporting(&report) { try examineHistory(db, report: &$0) }
         let types = try reporting(&report) { _ in try StoredType.fetchAll(db) } ?? []
@@ -200,7 +202,7 @@ public struct StoreVerification: Sendable {
         "the index \(name) does not have what the records have; 'tidemark verify --repair' builds it again"
     }
 
-    /// Runs a part of the examination; that it finds the store corrupt is a problem, and the rest goes on.
+    /// Runs a part of the examination. An error `corrupt` becomes a problem of the report, and the examination goes on.
     private func reporting<Result>(
         _ report: inout VerificationReport, type: StoredType? = nil, _ body: (inout VerificationReport) throws -> Result
     ) throws -> Result? {
@@ -215,15 +217,15 @@ public struct StoreVerification: Sendable {
         }
     }
 
-    /// The record that names an asset; none for assets that only the registry, that is history, still names.
+    /// An asset and a record that names it. There is no record if only history names the asset, so that the registry has it.
     private struct Reference {
         var type: String?
         var record: String?
         var isRegistered = true
-        /// Whether the store has it in the cloud alone.
+        /// Whether the asset may be in the cloud alone.
         var mayBeAbsent = false
 
-        /// Of an asset that another store names, too.
+        /// Merges the references of two stores to one asset.
         func merged(with other: Reference) -> Reference {
             var merged = record == nil || (isRegistered && !other.isRegistered) ? other : self
             merged.isRegistered = isRegistered && other.isRegistered
@@ -246,7 +248,7 @@ public struct StoreVerification: Sendable {
         }
     }
 
-    /// What every walk through the history relies on.
+    /// Checks the rules for changes on which every reader of the history relies.
     private func examineHistory(_ db: Database, report: inout VerificationReport) throws {
         let sql = """
             SELECT id FROM tide_changes
@@ -258,7 +260,7 @@ public struct StoreVerification: Sendable {
         }
     }
 
-    /// Whether the rows are those that history tells of, and the view shows them.
+    /// Checks that the rows are those that history explains, and that the type's view is the store's.
     private func examineCompleteness(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let table = "\"\(type.table)\""
         let sql = """
@@ -297,7 +299,7 @@ public struct StoreVerification: Sendable {
         }
     }
 
-    /// What the digest does not stand for.
+    /// Checks the columns that the digest does not cover.
     private func examineBookkeeping(_ db: Database, type: StoredType, report: inout VerificationReport) throws {
         let sql = """
             SELECT _id, _key FROM "\(type.table)" WHERE \(RecordKey.misshapenSQL)
@@ -326,7 +328,7 @@ public struct StoreVerification: Sendable {
             : "SELECT \"\(field.column)\" AS asset, _key FROM \"\(type.table)\" WHERE \"\(field.column)\" IS NOT NULL"
         let rows = try Row.fetchCursor(db, sql: source)
         while let row = try rows.next() {
-            // What is no text is no identifier either, and is missing as such.
+            // A value that is not a text can't be an identifier. It is reported as a missing asset.
             let value = row[0] as DatabaseValue
             let id = String.fromDatabaseValue(value) ?? value.description
             var reference = referenced[id] ?? Reference(isRegistered: false)
@@ -383,16 +385,16 @@ public struct StoreVerification: Sendable {
         }
         let unnamed = files.ids.filter { referenced[$0] == nil }
         guard !unnamed.isEmpty, try isAtRest() else { return }
-        // Looked up again: what an import has ingested meanwhile has names by now.
+        // They are looked up again, because an import may have named files meanwhile.
         report.problems += try IngestRecovery(container: container).strays(among: unnamed).map {
             .init(.assetStray, "nothing names the file \(container.assets.path)/\($0.prefix(2))/\($0)", asset: $0)
         }
     }
 
-    /// Whether nobody ingests files: files that lie there to be named by the next batch are no strays.
+    /// Whether no process ingests files. While one does, files without names may belong to its next batch.
     private func isAtRest() throws(StoreError) -> Bool {
         let file = container.staging.appendingPathComponent("lock")
-        // Where that file can't be written, as on a medium for reading only, nobody can have it.
+        // If the lock file can't be written, as on a read-only medium, no process can hold it.
         guard access(file.path, W_OK) == 0 else { return true }
         return try StoreLock(at: file).acquireIfFree()
     }

@@ -14,7 +14,7 @@ package enum HMACSHA256 {
         #else
             var code = [UInt8](repeating: 0, count: 32)
             var count: UInt32 = 0
-            // It fails only without memory. A code that is none would be a signature.
+            // HMAC fails only without memory. Without this check, 32 zero bytes would be taken for a signature.
             precondition(
                 HMAC(EVP_sha256(), key, Int32(key.count), bytes, bytes.count, &code, &count) != nil && count == 32,
                 "libcrypto can't compute an HMAC")

@@ -2,7 +2,7 @@
     import CryptoKit
     package import Foundation
 
-    /// SHA-256 of bytes as they come, by CryptoKit.
+    /// Computes SHA-256 over bytes that arrive in parts, by CryptoKit.
     package struct SHA256Context: ~Copyable {
         private var hash = SHA256()
 
@@ -15,12 +15,13 @@
 #else
     import COpenSSL
 
-    /// SHA-256 of bytes as they come, by libcrypto.
+    /// Computes SHA-256 over bytes that arrive in parts, by libcrypto.
     package struct SHA256Context: ~Copyable {
         private let context: OpaquePointer
 
         package init() {
-            // It fails only without memory, or without the library's own algorithms. A digest that is none would be an identity.
+            // This fails only without memory, or without the library's own algorithms. An unchecked failure would yield a false
+            // digest, and digests identify assets.
             context = EVP_MD_CTX_new()!
             precondition(EVP_DigestInit_ex(context, EVP_sha256(), nil) == 1, "libcrypto has no SHA-256")
         }

@@ -1,30 +1,30 @@
-/// When the fields of a record were edited last: one time for most of them, and those of the others.
+/// The times of the last edits to the fields of a record: one common time, and the times of fields that differ from it.
 ///
-/// As text: `<microseconds>@<device>`, then for each other field `;<field>=<microseconds>@<device>`.
+/// The text form is `<microseconds>@<device>` for the common time, then `;<field>=<microseconds>@<device>` for each other field.
 public struct EditTimes: Hashable, Sendable {
-    /// That of fields which have none of their own.
+    /// The time of the fields that are not in ``fields``.
     public var otherwise: EditTime?
     /// The times of fields that differ from ``otherwise``.
     public var fields: [String: EditTime]
 
-    /// Makes times; without arguments, none is known.
+    /// Makes times. Without arguments, no time is known.
     public init(otherwise: EditTime? = nil, fields: [String: EditTime] = [:]) {
         self.otherwise = otherwise
         self.fields = fields
     }
 
-    /// When a field was edited; `nil` where that is not known.
+    /// The time of the last edit to a field; `nil` if it is not known.
     public subscript(field: String) -> EditTime? { fields[field] ?? otherwise }
 
-    /// Those of a record's fields.
+    /// The known times of the named fields.
     public func times(of names: some Sequence<String>) -> [String: EditTime] {
         names.reduce(into: [:]) { $0[$1] = self[$1] }
     }
 
-    /// The name under which the time of a record's last move to another zone stands among the fields.
+    /// The key in ``fields`` for the time of the record's last move to another zone.
     package static let move = "_zone"
 
-    /// The latest of all.
+    /// The latest of all times; microseconds since 1970 UTC. `nil` if no time is known.
     public var latest: Int64? { (Array(fields.values) + [otherwise].compactMap { $0 }).map(\.microseconds).max() }
 }
 
@@ -34,7 +34,8 @@ extension EditTimes: LosslessStringConvertible {
         return ([otherwise?.text ?? ""] + others.map { "\($0.key)=\($0.value.text)" }).joined(separator: ";")
     }
 
-    /// Parts that are no times are passed over: they come from other devices. No field's name has a `<`, which has a meaning in `RowTimes`.
+    /// Reads the text form. Parts that can't be read are skipped, since the text can come from another device. A part whose first
+    /// sign is `<` is skipped too: `RowTimes` reads it, and no field's name contains that sign.
     public init(_ description: String) {
         let parts = description.split(separator: ";", omittingEmptySubsequences: false)
         otherwise = parts.first.flatMap { EditTime(text: $0) }

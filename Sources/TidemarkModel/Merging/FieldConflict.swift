@@ -6,18 +6,18 @@ public struct FieldConflict: Hashable, Sendable {
     public let record: String
     /// The field's name.
     public let field: String
-    /// The value that both sides began with; `nil` for none, and where that is not known.
+    /// The value that both sides began with; `nil` if it was empty or is not known.
     public let ancestor: FieldValue?
     /// The local side's value: that of the save or of this device.
     public let local: FieldValue?
     /// The store's value, or the cloud's where a synchronisation merges.
     public let store: FieldValue?
-    /// When each side edited it; `nil` where that is not known, which counts as long ago.
+    /// The time of the local side's edit. `nil` if it is not known; it then counts as long ago.
     public let localTime: EditTime?
-    /// When the store's side edited it; see ``localTime``.
+    /// The time of the edit on the store's side; see ``localTime``.
     public let storeTime: EditTime?
 
-    /// Makes a conflict, as a merge gives it to a rule.
+    /// Makes a conflict, as a merge passes it to a rule. For tests of rules.
     public init(
         type: String, record: String, field: String, ancestor: FieldValue?, local: FieldValue?, store: FieldValue?,
         localTime: EditTime? = nil, storeTime: EditTime? = nil
@@ -34,7 +34,7 @@ public struct FieldConflict: Hashable, Sendable {
 }
 
 extension FieldConflict {
-    /// The policy of this field is to fail.
+    /// The error that ``value(under:)`` throws for a field whose policy is ``MergePolicy/error``.
     struct IsError: Error {}
 
     /// The value that the field gets.
@@ -51,7 +51,7 @@ extension FieldConflict {
         }
     }
 
-    /// The value that the field gets, and a line in the log.
+    /// Returns the value that the field gets, and appends the conflict to the log.
     func resolved(under policy: MergePolicy, log: inout [MergeConflict]) throws -> FieldValue? {
         let value: FieldValue?
         do {

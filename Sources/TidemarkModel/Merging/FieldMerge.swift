@@ -1,9 +1,10 @@
-/// Merges the values of a record that is there on both sides. Values stand in the order of their fields.
+/// Merges the values of a record that both sides have. Values are in the order of their fields.
 ///
-/// This is the one three-way merge: of saves, undo and records with equal keys, by way of ``RecordMerge``, and of synchronisation.
+/// This is the only three-way merge. Synchronisation calls it directly. Saves, undo and records with equal unique keys call it
+/// through ``RecordMerge``.
 ///
-/// What it tells is what becomes different from the store's version; so a field that nobody edited costs one comparison and nothing else,
-/// where times do not matter.
+/// The result names only the fields that become different from the store's version. Where edit times do not matter, a field that
+/// neither side edited costs one comparison.
 ///
 /// ```swift
 /// let merge = FieldMerge(type: "Destination", record: "senja", fields: ["caption", "rating"])
@@ -21,38 +22,46 @@ public struct FieldMerge: Sendable {
     /// The names of the fields. All values are in this order.
     public let fields: [String]
 
-    /// A field, as its place among all, and the value that it gets.
+    /// An edit: the place of a field in ``fields``, and the value that the field gets.
     public typealias Edit = (field: Int, value: FieldValue?)
-    /// When a field was edited that both sides began with, and when each side edited it; `nil` where that is not known, which counts as
-    /// long ago.
+    /// The edit times of a field: of the value that both sides began with, and of each side's value. `nil` if a time is not
+    /// known; it then counts as long ago.
     public typealias Times = (_ field: Int) -> (ancestor: EditTime?, local: EditTime?, store: EditTime?)
 
     /// Makes a merge of one record.
     ///
-    /// - Parameter fields: The names of the fields; all values that are given later stand in this order.
+    /// - Parameters:
+    ///   - type: The record type's name, for the log of conflicts.
+    ///   - record: The record's name, for the log of conflicts.
+    ///   - fields: The names of the fields. All values are in this order.
     public init(type: String, record: String, fields: [String]) {
         self.type = type
         self.record = record
         self.fields = fields
     }
 
-    /// The fields that both sides changed, under ``MergePolicy/error``.
+    /// The error of a merge under ``MergePolicy/error``: both sides changed the same fields.
     public struct Unresolved: Error, Hashable, Sendable {
-        /// Their names, in the order of the merge's fields.
+        /// The names of these fields, in the order of the merge's fields.
         public let fields: [String]
     }
 
-    /// The fields that are to be other than the store has them, in order; and the conflicts there were.
-    ///
-    /// Where the policy weighs times, `renewals` are fields which both sides have alike and the local side has edited later. Their values
-    /// stay, and the later times are to go where the values go: else an edit that was made between the two wins over the later one.
+    /// Merges the two sides under a policy.
     ///
     /// - Parameters:
-    ///   - ancestor: What both sides began with; `nil` when each made the record by itself.
-    ///   - mayBeEdited: Whether the local side may have edited a field; asked where the policy weighs times, of fields whose values do not
-    ///     tell.
-    ///   - times: Asked of fields in conflict; where the policy weighs times, of all that one side or the other may have edited.
-    /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and what a rule of one's own throws.
+    ///   - policy: The policy that resolves conflicts.
+    ///   - ancestor: The values that both sides began with; `nil` when each side created the record by itself.
+    ///   - local: The values of the local side.
+    ///   - store: The values of the store.
+    ///   - mayBeEdited: Returns whether the local side may have edited a field. It is called only if the policy compares edit
+    ///     times, for fields whose values do not show an edit.
+    ///   - times: Returns the edit times of a field. It is called for fields in conflict; if the policy compares edit times, for
+    ///     all fields that either side may have edited.
+    /// - Returns: `edits` are the fields that become different from the store's version, in order. `renewals` are fields, found
+    ///   only if the policy compares edit times, whose values are the same on both sides and which the local side edited later.
+    ///   Their values stay, but the caller has to store and send the later times: otherwise an edit made between the two times
+    ///   would win over the later one. `conflicts` are the resolved conflicts.
+    /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and errors of a custom rule.
     /// - Precondition: Each side has as many values as there are fields.
     public func run(
         _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?],
@@ -63,7 +72,8 @@ public struct FieldMerge: Sendable {
             storeIsEdited: { Self.differ(store, ancestor) }, times: times)
     }
 
-    /// - Parameter storeIsEdited: Whether the store has changed anything of the record, also of fields that are not among these.
+    /// - Parameter storeIsEdited: Returns whether the store has changed any field of the record, including fields outside
+    ///   ``fields``.
     func run(
         _ policy: MergePolicy, ancestor: [FieldValue?]?, local: [FieldValue?], store: [FieldValue?],
         mayBeEdited: (_ field: Int) -> Bool = { _ in true }, storeIsEdited: () -> Bool, times: Times
@@ -118,9 +128,9 @@ public struct FieldMerge: Sendable {
 }
 
 extension FieldValue? {
-    /// Whether times tell that what is as it was before has been changed, and changed back.
+    /// Whether the edit times show that a value was changed and changed back, although it equals the earlier value.
     ///
-    /// They do not where there is no value: a record's insertion gives a time to each of its fields.
+    /// For a field without a value the times show nothing: a record's insertion gives a time to each of its fields.
     func isEdit(at time: EditTime?, since before: EditTime?) -> Bool {
         guard self != nil, let time, let before else { return false }
         return time != before
@@ -128,7 +138,7 @@ extension FieldValue? {
 }
 
 extension MergePolicy {
-    /// Whether it may matter of some field when it was edited; asked once for a record.
+    /// Whether the policy may compare the edit times of some field. It is read once for each record.
     var mayWeighTimes: Bool {
         switch self {
         case .latestEdit, .error, .custom: true
@@ -136,36 +146,36 @@ extension MergePolicy {
         }
     }
 
-    /// Whether it matters when a field was edited, whatever it was before.
+    /// Whether the policy compares the edit times of a field even if its value is the earlier one.
     func weighsTimes(of field: String) -> Bool {
         switch self {
-        // A person may resolve it by times.
+        // A person who resolves the conflict may compare the times.
         case .latestEdit, .error: true
         case .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback: false
         case .custom(let rule): rule.weighsTimes(field)
         }
     }
 
-    /// Whose edit of a field counts.
+    /// The side whose edit of a field counts.
     enum Side {
         case local, store
-        /// Both: a conflict.
+        /// Both sides edited the field: a conflict.
         case both
     }
 
-    /// Whose value a field gets that is not the same on both sides.
+    /// Returns the side whose value a field gets, for a field that differs between the sides.
     ///
     /// - Parameters:
-    ///   - isMine: Whether the local side has changed it.
-    ///   - isTheirs: Whether the store has.
-    ///   - storeIsEdited: Whether the store has changed anything of the record.
+    ///   - isMine: Whether the local side has changed the field.
+    ///   - isTheirs: Whether the store has changed the field.
+    ///   - storeIsEdited: Whether the store has changed any field of the record.
     func side(
         isMine: Bool, isTheirs: Bool, storeIsEdited: @autoclosure () -> Bool
     ) -> Side {
         let isConflict =
             switch self {
             case .overwrite: isTheirs
-            // Where the store has not changed there is nothing to go back to.
+            // If the store has not changed, there is nothing to roll back to.
             case .rollback: isMine && storeIsEdited()
             default: isMine && isTheirs
             }

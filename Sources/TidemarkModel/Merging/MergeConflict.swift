@@ -1,20 +1,20 @@
-/// A record that one side deleted, and the other edited without knowing.
+/// A conflict about a record that one side deleted while the other side edited it.
 public struct DeletionConflict: Hashable, Sendable {
     /// The record type's name.
     public let type: String
     /// The record's name.
     public let record: String
-    /// The version that both sides began with; `nil` where that is not known.
+    /// The version that both sides began with; `nil` if it is not known.
     public let ancestor: RecordVersion?
-    /// `nil` where the local side deleted it.
+    /// The local side's version; `nil` if the local side deleted the record.
     public let local: RecordVersion?
-    /// `nil` where it is gone from the store.
+    /// The store's version; `nil` if the record was deleted from the store.
     public let store: RecordVersion?
 }
 
-/// A conflict and how it was resolved, as it is logged.
+/// An entry of the log of conflicts: a conflict, and how it was resolved.
 public struct MergeConflict: Hashable, Sendable {
-    /// Which side's value counts now.
+    /// The side whose value was taken.
     public enum Winner: String, Codable, Sendable {
         /// The side whose value the field has now.
         case local, store
@@ -26,7 +26,8 @@ public struct MergeConflict: Hashable, Sendable {
     public let type: String
     /// The record's name.
     public let record: String
-    /// `nil` when it was about the record as a whole: its deletion, or another record with its unique key.
+    /// The field's name; `nil` if the conflict was about the whole record: its deletion, or another record with the same unique
+    /// key.
     public let field: String?
     /// The value that both sides began with.
     public let ancestor: FieldValue?
@@ -34,14 +35,14 @@ public struct MergeConflict: Hashable, Sendable {
     public let local: FieldValue?
     /// The store's value, or the cloud's where a synchronisation merged.
     public let store: FieldValue?
-    /// Whose value counts.
+    /// The side whose value was taken.
     public let winner: Winner
     /// The name of the merge policy, as ``MergePolicy/name`` has it; or the delete rule of a relationship that decided; or
     /// ``uniqueKeyPolicy``.
     public let policy: String
 
-    /// The policy of a record that a synchronisation has made one with another, which agrees with it in a unique key: ``store`` is the
-    /// name of the other one, which stays.
+    /// The value of ``policy`` for a record that synchronisation merged into another record with the same unique key. ``store``
+    /// is the name of that other record, which stays.
     public static let uniqueKeyPolicy = "uniqueKey"
 
     package init(
@@ -65,16 +66,18 @@ public struct MergeConflict: Hashable, Sendable {
     }
 }
 
-/// A record's values as one side has them; a field without a value is left out.
+/// The values of a record on one side. A field without a value is left out.
 public struct RecordVersion: Hashable, Sendable {
     /// The values by the names of their fields.
     public var values: [String: FieldValue]
-    /// When fields were edited, as far as that is known.
+    /// The edit times of the fields, as far as they are known.
     public var times: [String: EditTime]
 
     /// Makes a version.
     ///
-    /// - Parameter times: When fields were edited; for fields that are missing here that is not known.
+    /// - Parameters:
+    ///   - values: The values by the names of their fields.
+    ///   - times: The edit times of the fields, as far as they are known.
     public init(_ values: [String: FieldValue], times: [String: EditTime] = [:]) {
         self.values = values
         self.times = times

@@ -1,8 +1,8 @@
-/// What becomes of a field that was changed on both sides, as in Core Data.
+/// The rule that resolves a field which both sides changed. As `NSMergePolicy` of Core Data.
 ///
-/// *Local* is the edit that is being saved, *store* what the store (or the server) has by then, *ancestor* what both began with. A field
-/// that changed on one side only takes that side, whatever the policy, except under ``overwrite`` and ``rollback``, which take a whole
-/// record.
+/// *Local* is the version that is being saved. *Store* is the version that the store, or the cloud, has by then. *Ancestor* is
+/// the version that both began with. A field that only one side changed gets that side's value under every policy except
+/// ``overwrite`` and ``rollback``, which take a whole record.
 public enum MergePolicy: Sendable {
     /// The save fails and lists every record in conflict with its three versions.
     case error
@@ -14,9 +14,10 @@ public enum MergePolicy: Sendable {
     case overwrite
     /// The whole record of the store.
     case rollback
-    /// The later edit of the field; see ``EditTime``. What was changed and changed back is edited, and so is what both sides changed alike.
+    /// The later edit of the field; see ``EditTime``. A field that was changed and changed back counts as edited, and so does a
+    /// field that both sides changed to the same value.
     case latestEdit
-    /// A rule of one's own.
+    /// A rule of the program.
     case custom(MergeRule)
 
     /// The name that is logged.
@@ -32,30 +33,32 @@ public enum MergePolicy: Sendable {
         }
     }
 
-    /// The policies that a name stands for, all but ``custom(_:)``. Tools accept these names, and list them in this order.
+    /// All policies except ``custom(_:)``. Tools accept their names, and list them in this order.
     public static let named: [MergePolicy] = [
         .error, .mergeByPropertyStoreTrump, .mergeByPropertyObjectTrump, .overwrite, .rollback, .latestEdit,
     ]
 
-    /// The policy of that name; `nil` for none, and for `custom`.
+    /// Makes the policy of a name; `nil` for an unknown name, and for `custom`.
     public init?(name: String) {
         guard let policy = Self.named.first(where: { $0.name == name }) else { return nil }
         self = policy
     }
 }
 
-/// A rule for conflicts that a program brings along.
+/// A program's own rule for conflicts.
 ///
-/// For devices to end with equal stores it must depend on nothing but the versions that it is given.
+/// The result must depend on nothing but the versions that the rule is given. Otherwise devices end with different stores.
 public struct MergeRule: Sendable {
     let field: @Sendable (FieldConflict) throws -> FieldValue?
     let deletion: @Sendable (DeletionConflict) throws -> Bool
-    /// Whether it matters when a field was edited, whatever it was before.
+    /// Returns whether the edit times of a field are compared even if its value is the earlier one.
     var weighsTimes: @Sendable (_ field: String) -> Bool = { _ in false }
 
+    /// Makes a rule.
+    ///
     /// - Parameters:
-    ///   - field: The value of a field that both sides changed.
-    ///   - deletion: Whether a record stays that one side deleted and the other edited.
+    ///   - field: Returns the value of a field that both sides changed.
+    ///   - deletion: Returns whether a record stays that one side deleted and the other edited.
     public init(
         field: @escaping @Sendable (FieldConflict) throws -> FieldValue?,
         deletion: @escaping @Sendable (DeletionConflict) throws -> Bool = { _ in true }
@@ -64,7 +67,8 @@ public struct MergeRule: Sendable {
         self.deletion = deletion
     }
 
-    /// Another policy for each of some fields; `error`, `overwrite` and `rollback` stand for what they mean for a field.
+    /// Returns a rule with a policy for each field. `error` fails the merge, `overwrite` takes the local value of the field, and
+    /// `rollback` the store's.
     ///
     /// ```swift
     /// let policy = MergePolicy.custom(.byField(["visits": .custom(MergeRule { … })], otherwise: .latestEdit))

@@ -1,6 +1,7 @@
-/// Merges an edit with what the store has by then: three versions in, one out, and the conflicts between.
+/// Merges an edited record with the version that the store has by then. Three versions go in; one version and the conflicts come
+/// out.
 ///
-/// Pure, and the same on all devices.
+/// The merge is a pure function with the same result on all devices.
 ///
 /// ```swift
 /// let merge = RecordMerge(type: "Destination", record: "senja", ancestor: loaded, local: edited, store: saved)
@@ -11,23 +12,24 @@ public struct RecordMerge: Sendable {
     public let type: String
     /// The record's name.
     public let record: String
-    /// What both sides began with; `nil` when each made the record by itself.
+    /// The version that both sides began with; `nil` when each created the record by itself.
     public let ancestor: RecordVersion?
-    /// `nil` when the local side deletes the record.
+    /// The local side's version; `nil` when the local side deletes the record.
     public let local: RecordVersion?
-    /// `nil` when the record is gone from the store.
+    /// The store's version; `nil` when the record was deleted from the store.
     public let store: RecordVersion?
-    /// What the policy means for deletions.
+    /// The meaning of the policy for deletions.
     public let deletions: Deletions
-    /// Whether the store's version has edits that its values do not show: values that the local side can't hold.
+    /// Whether the store's version has edits that ``store`` does not show, because the local side can't hold the values.
     package var storeHasHiddenEdits = false
 
-    /// What a policy means where one side has deleted the record and the other has edited it.
+    /// The meaning of a policy for a record that one side deleted and the other edited.
     public enum Deletions: Sendable {
-        /// The edit stays under policies that favour edits, whichever side made it, and else the deletion: so all devices end with the
-        /// same, whatever comes first.
+        /// The edit wins under `mergeByPropertyObjectTrump`, `latestEdit` and `overwrite`, whichever side made it. The deletion
+        /// wins under `mergeByPropertyStoreTrump` and `rollback`. So all devices end with the same result, in whatever order
+        /// changes arrive.
         case alike
-        /// The side that the policy favours has its way, as with a field: for what one device resolves alone, as an undo.
+        /// The side that the policy favours wins, as with a field. For merges that one device makes alone, as in an undo.
         case bySide
     }
 
@@ -44,13 +46,13 @@ public struct RecordMerge: Sendable {
         self.deletions = deletions
     }
 
-    /// Under ``MergePolicy/error``: the record with its three versions.
+    /// The error of a merge under ``MergePolicy/error``: the record with its three versions.
     public struct Unresolved: Error, Hashable, Sendable {
         /// The record type's name.
         public let type: String
         /// The record's name.
         public let record: String
-        /// The version that both sides began with; `nil` when each made the record by itself.
+        /// The version that both sides began with; `nil` when each created the record by itself.
         public let ancestor: RecordVersion?
         /// The local side's version; `nil` for its deletion.
         public let local: RecordVersion?
@@ -60,9 +62,10 @@ public struct RecordMerge: Sendable {
         public let fields: [String]
     }
 
-    /// The values that the record gets, `nil` for its deletion; and the conflicts there were.
+    /// Merges the two sides under a policy.
     ///
-    /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and what a rule of one's own throws.
+    /// - Returns: The values that the record gets, or `nil` if it is deleted; and the resolved conflicts.
+    /// - Throws: ``Unresolved`` under ``MergePolicy/error``; and errors of a custom rule.
     public func run(_ policy: MergePolicy) throws -> (values: [String: FieldValue]?, conflicts: [MergeConflict]) {
         switch (local, store) {
         case (nil, nil):
@@ -70,7 +73,8 @@ public struct RecordMerge: Sendable {
         case (let local?, let store?):
             return try mergeFields(local: local, store: store, policy)
         case (let local?, nil):
-            // Never saved before, or not edited since the other side deleted it.
+            // Without an ancestor the record is new, and stays. A record that the local side has not edited goes with the other
+            // side's deletion.
             guard let ancestor else { return (local.values, []) }
             guard !local.values.isSame(as: ancestor.values) else { return (nil, []) }
             return try resolveDeletion(kept: local.values, keeper: .local, policy)
@@ -105,7 +109,8 @@ public struct RecordMerge: Sendable {
         Unresolved(type: type, record: record, ancestor: ancestor, local: local, store: store, fields: fields)
     }
 
-    /// The fields whose values are not the same, in order. Where both sides agree there is no conflict, whatever there was before.
+    /// The fields whose values differ, in order. Where both sides have the same value there is no conflict, whatever the ancestor
+    /// has.
     private static func differences(_ local: [String: FieldValue], _ store: [String: FieldValue]) -> [String] {
         var (fields, common): ([String], Int) = ([], 0)
         for (field, mine) in local {

@@ -1,16 +1,17 @@
-/// When the fields of a row were edited: the text in its column `_edited`.
+/// The edit times of the fields of a row: the text in its column `_edited`.
 ///
-/// Mostly these are the times that the cloud has. A field whose local value a merge has kept has two: `;<field>=<time>` is the local time, as
-/// ``EditTimes`` reads it, and `;<field><<time>` the cloud's, with nothing behind the sign where the cloud has none.
+/// Most fields have one time, which the cloud has too. A field whose local value a merge has kept has two times:
+/// `;<field>=<time>` is the local one, as ``EditTimes`` reads it, and `;<field><<time>` is the cloud's. The text after `<` is
+/// empty if the cloud has no time.
 package struct RowTimes: Equatable, Sendable {
     /// The times as they are sent to the cloud.
     package private(set) var here: EditTimes
-    /// The cloud's times of the fields whose local time is another.
+    /// The cloud's times of the fields whose local time differs.
     private var others: [String: EditTime?] = [:]
 
     package init(cloud: EditTimes) { here = cloud }
 
-    /// The time that the cloud has of a field.
+    /// The cloud's edit time of a field.
     package func cloud(_ field: String) -> EditTime? { others[field] ?? here[field] }
 
     /// Whether the record was moved to another zone here, and the cloud does not have the move yet.
@@ -43,8 +44,8 @@ extension RowTimes: CustomStringConvertible {
         return here.description + others.joined()
     }
 
-    /// Parts that are no times are passed over. A part is of the cloud's times where `<` comes before any `=`: what another device
-    /// has sent as its identifier may have both.
+    /// Reads the text of the column. Parts that can't be read are skipped. A part is a time of the cloud if `<` comes before any
+    /// `=`: the identifier of another device may contain both signs.
     package init(_ description: String) {
         here = EditTimes(description)
         for part in description.split(separator: ";", omittingEmptySubsequences: false).dropFirst() {

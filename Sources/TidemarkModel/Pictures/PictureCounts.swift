@@ -1,19 +1,19 @@
-/// What an import has made of the files that rows name, where it was asked to scale pictures.
+/// The counts of an import that scales pictures.
 public struct PictureCounts: Codable, Hashable, Sendable {
-    /// Pictures that were made smaller, or encoded anew.
+    /// Pictures that were scaled down or encoded again.
     public var scaled: Int
-    /// Files that were stored as they are: no JPEG and no PNG, or only a thumbnail was asked for.
+    /// Files that were stored as they are: they are neither JPEG nor PNG, or the import makes thumbnails only.
     public var untouched: Int
     /// Thumbnails that were made.
     public var thumbnails: Int
-    /// Bytes of the scaled pictures before.
+    /// Bytes of the scaled pictures before scaling.
     public var bytesBefore: Int
-    /// Bytes of the scaled pictures afterwards, without thumbnails.
+    /// Bytes of the scaled pictures after scaling, without thumbnails.
     public var bytesAfter: Int
     /// Bytes of the thumbnails.
     public var thumbnailBytes: Int
 
-    /// Makes counts; all are 0 where nothing else is said.
+    /// Makes counts. Each is 0 by default.
     public init(
         scaled: Int = 0, untouched: Int = 0, thumbnails: Int = 0, bytesBefore: Int = 0, bytesAfter: Int = 0,
         thumbnailBytes: Int = 0

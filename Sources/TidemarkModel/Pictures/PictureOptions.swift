@@ -5,16 +5,16 @@
 /// let picture = try await ScaledPicture(contentsOf: photo, options: options)
 /// ```
 public struct PictureOptions: Hashable, Sendable {
-    /// The longest edge of the picture, in pixels, as `kCGImageSourceThumbnailMaxPixelSize` of ImageIO counts it; `nil`: as long as it is.
-    /// A picture is never enlarged.
+    /// The longest edge of the picture in pixels, like `kCGImageSourceThumbnailMaxPixelSize` of ImageIO; `nil` keeps the size. A
+    /// picture is never enlarged.
     public var maxPixelSize: Int?
-    /// The quality of a JPEG, above 0 and up to 1. `nil`: 0.8 where a JPEG has to be made; and without ``maxPixelSize`` the picture stays
-    /// as it is, byte for byte.
+    /// The quality of a JPEG, above 0 and up to 1. `nil` stands for ``defaultQuality`` where a JPEG has to be encoded. If
+    /// ``maxPixelSize`` is `nil` too, the picture stays as it is, byte for byte.
     public var quality: Double?
-    /// The longest edge of the thumbnail; `nil`: none is made.
+    /// The longest edge of the thumbnail in pixels; `nil` for no thumbnail.
     public var thumbnailPixelSize: Int?
-    /// Whether the place where the photo was taken is kept in the picture. Without it, nobody learns from the picture where its owner lives. An
-    /// import of photos has the place in the field `position`, too, whatever this says.
+    /// Whether the picture keeps the place where it was taken. By default the place is removed, so that the picture does not
+    /// reveal where its owner lives. An import of photos stores the place in the field `position` in either case.
     public var keepsLocation: Bool
 
     /// Makes options; see the properties.
@@ -27,13 +27,13 @@ public struct PictureOptions: Hashable, Sendable {
 
     /// The quality where none is given.
     public static let defaultQuality = 0.8
-    /// The most pixels that an edge can have.
+    /// The lengths that an edge can have, in pixels.
     public static let pixelSizes = 1...65_500
 
-    /// Whether the picture itself is made anew, and not only its thumbnail.
+    /// Whether the options change the picture itself, and not only make a thumbnail.
     public var changesPicture: Bool { maxPixelSize != nil || quality != nil }
 
-    /// The quality as libjpeg counts, from 1 to 100.
+    /// The quality on libjpeg's scale, from 1 to 100.
     package var percentage: Int { max(1, Int(((quality ?? Self.defaultQuality) * 100).rounded())) }
 
     /// What is wrong with the options, as a sentence; `nil` when they can be used.

@@ -2,12 +2,12 @@ import Foundation
 
 /// Converts values of a field into values of another type.
 package struct FieldConversion: Sendable {
-    /// Why a value can't be converted, and what helps.
+    /// The reason why a value can't be converted, and a remedy.
     package struct Failure: Error {
         package let reason: String
     }
 
-    /// What a path has become.
+    /// The result of reading the file of a path.
     package enum File: Sendable {
         /// The identifier of an asset.
         case asset(String)
@@ -16,10 +16,10 @@ package struct FieldConversion: Sendable {
 
     package let source: RecordTypeSchema.Field
     package let target: RecordTypeSchema.Field
-    /// What the texts of a field have become that is to hold assets.
+    /// The results of reading files, by their paths. Only for a target that holds assets.
     private let files: [String: File]
 
-    /// - Returns: `nil` where values of one type never become values of the other.
+    /// - Returns: `nil` if values of the one type can never be converted into the other.
     package init?(from source: RecordTypeSchema.Field, to target: RecordTypeSchema.Field, files: [String: File] = [:]) {
         guard Self.isPossible(source.type, target.type) else { return nil }
         self.source = source
@@ -60,7 +60,7 @@ package struct FieldConversion: Sendable {
         }
     }
 
-    /// The value as one of the target.
+    /// Converts a value into the target's type.
     ///
     /// - Returns: `nil` for an empty text or list that stands for no value.
     package func convert(_ value: FieldValue) throws(Failure) -> FieldValue? {
@@ -165,10 +165,10 @@ package struct FieldConversion: Sendable {
 }
 
 extension Timestamp {
-    /// Reads a moment of ISO 8601: a date, a `T` or a space, a time of day with or without seconds and decimals, and `Z` or an offset, without
-    /// which it is UTC. A date alone is its beginning in UTC.
+    /// Reads a moment in ISO 8601: a date, a `T` or a space, and a time of day with or without seconds and decimals. `Z` or an
+    /// offset may follow; without them the time is in UTC. A date alone stands for its beginning in UTC.
     ///
-    /// - Returns: Microseconds since 1970; `nil` for a text that is none.
+    /// - Returns: Microseconds since 1970 UTC; `nil` for a text that is not such a moment.
     package static func microseconds(_ text: String) -> Int64? {
         var rest = Substring(text)
         func number(_ digits: Int) -> Int64? {

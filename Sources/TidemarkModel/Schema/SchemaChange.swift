@@ -9,24 +9,25 @@ public import Foundation
 /// ])
 /// ```
 public enum SchemaChange: Hashable, Sendable {
-    /// Makes a type, or the fields and unique keys that it lacks. Fields that the schema does not name stay.
+    /// Adds a type; if it exists, adds the fields, unique keys, relationships and indexes that it lacks. Fields that the schema
+    /// does not name stay.
     case add(RecordTypeSchema)
-    /// Gives a type another name. Not possible while a cloud has records of it: a record keeps its type there.
+    /// Gives a type another name. Not possible while a cloud has records of the type: in a cloud, a record keeps its type.
     case renameType(String, to: String)
     /// Removes a type with its records and their history. Not possible while a cloud has records of it.
     case dropType(String)
-    /// Gives a field another name. For the cloud it is a new field, and the values are sent as edits. A record that comes from the cloud
-    /// afterwards keeps its value of the old field there: fetch everything first.
+    /// Gives a field another name. In the cloud this is a new field, and the values are sent as edits. A record that is fetched
+    /// afterwards may have its value in the old field, and that value is ignored: fetch everything first.
     case renameField(String, of: String, to: String)
     /// Removes a field. History keeps the values, and so does the cloud.
     case dropField(String, of: String)
     /// Removes a unique key. Records that agree in its fields are no longer merged.
     case dropUniqueKey([String], of: String)
-    /// Gives a field another type and, if the names differ, another name. Every value must convert. With another name, records that come
-    /// from the cloud afterwards keep their values of the old field there, as with ``renameField(_:of:to:)``.
+    /// Gives a field another type and, if the names differ, another name. Every value must convert. With another name, values in
+    /// the old field of records that are fetched afterwards are ignored, as with ``renameField(_:of:to:)``.
     case retypeField(String, of: String, to: RecordTypeSchema.Field)
 
-    /// The name of the record type that it is about.
+    /// The name of the record type that the change is about.
     public var type: String {
         switch self {
         case .add(let schema): schema.name
@@ -36,7 +37,7 @@ public enum SchemaChange: Hashable, Sendable {
         }
     }
 
-    /// Whether it only adds types, fields and unique keys.
+    /// Whether the change is an ``add(_:)``.
     public var isAddition: Bool { if case .add = self { true } else { false } }
 }
 
@@ -67,17 +68,18 @@ extension SchemaChange: CustomStringConvertible {
     }
 }
 
-/// What changes of a schema do to the records of a container, or would do.
+/// A plan or report of schema changes: what they do, or would do, to the records of a container.
 public struct SchemaChangePlan: Hashable, Sendable {
     /// One of the changes.
     public struct Step: Hashable, Sendable {
         /// The change.
         public let change: SchemaChange
-        /// Whether the container was so before.
+        /// Whether the container had the change already.
         public let isDone: Bool
         /// The number of records whose values change.
         public let records: Int
-        /// The number of records that have no value in the changed field afterwards. History keeps the values, except those of a dropped type.
+        /// The number of records that lose their value of the changed field. History keeps the values, except those of a dropped
+        /// type.
         public let lost: Int
 
         package init(_ change: SchemaChange, isDone: Bool = false, records: Int = 0, lost: Int = 0) {
@@ -88,7 +90,7 @@ public struct SchemaChangePlan: Hashable, Sendable {
         }
     }
 
-    /// A value, or a record, that a change is not possible with.
+    /// A value or a record that prevents a change.
     public struct Problem: Hashable, Sendable {
         /// The record.
         public let record: RecordName
@@ -96,7 +98,7 @@ public struct SchemaChangePlan: Hashable, Sendable {
         public let field: String
         /// The beginning of the value as text; `nil` for a record that is damaged.
         public let value: String?
-        /// Why it is not possible, and what helps.
+        /// The reason why the change is not possible, and a remedy.
         public let reason: String
 
         package init(record: RecordName, field: String, value: String?, reason: String) {
@@ -109,15 +111,15 @@ public struct SchemaChangePlan: Hashable, Sendable {
 
     /// The changes in their order.
     public package(set) var steps: [Step] = []
-    /// The first of the values that can't be converted. While there is one, nothing is changed.
+    /// The first problems, at most ``listed`` of them. While there is a problem, nothing is changed.
     public package(set) var problems: [Problem] = []
-    /// The number of all such values.
+    /// The number of all problems.
     public package(set) var problemCount = 0
 
-    /// Whether the container is so already.
+    /// Whether the container has all of the changes already.
     public var isDone: Bool { steps.allSatisfy(\.isDone) }
 
-    /// The number of problems that are listed.
+    /// The most problems that are listed.
     package static let listed = 100
 
     package init() {}
@@ -128,7 +130,7 @@ public struct SchemaChangePlan: Hashable, Sendable {
     }
 }
 
-/// The error of a change of the schema that some values can't be converted for. Nothing was changed.
+/// The error of a schema change for which some values can't be converted. Nothing was changed.
 public struct SchemaChangeRefused: Error, Hashable, Sendable, CustomStringConvertible {
     /// The changes, and the values that can't be converted.
     public let plan: SchemaChangePlan

@@ -1,4 +1,4 @@
-/// What differs between the schema of a container and a wanted one.
+/// The difference between the schema of a container and a wanted schema.
 public struct SchemaDifference: Hashable, Sendable {
     /// A field of a type.
     public struct FieldName: Hashable, Sendable {
@@ -14,9 +14,9 @@ public struct SchemaDifference: Hashable, Sendable {
         }
     }
 
-    /// The changes that give the container what the wanted schema has.
+    /// The changes that give the container everything that the wanted schema has.
     public let changes: [SchemaChange]
-    /// The types of fields that differ, as the container has them.
+    /// The container's fields whose types differ from the wanted schema's.
     public let types: [FieldName: RecordTypeSchema.Field]
     /// Types of the container that the wanted schema does not have. They stay.
     public let typesOnlyHere: [String]
@@ -30,7 +30,7 @@ public struct SchemaDifference: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - present: The types of the container, with the indexes that a schema file has declared.
-    ///   - wanted: The types that it is to have.
+    ///   - wanted: The types that the container is to have.
     public init(from present: [RecordTypeSchema], to wanted: [RecordTypeSchema]) {
         var changes: [SchemaChange] = []
         var types: [FieldName: RecordTypeSchema.Field] = [:]

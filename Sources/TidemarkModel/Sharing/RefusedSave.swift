@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A save that the cloud has refused and that was reverted here. It is kept, so that no edit is lost.
+/// A save that the cloud refused and that the store reverted. The store keeps its values, so that no edit is lost.
 public struct RefusedSave: Hashable, Sendable, Identifiable {
     /// The number of the entry, by which it is discarded. It is unique in its store.
     public let id: Int64
@@ -16,11 +16,11 @@ public struct RefusedSave: Hashable, Sendable, Identifiable {
     public let record: RecordName
     /// The kind of change.
     public let kind: ChangeKind
-    /// The changed fields with the values that they have again; `nil` stands for no value.
+    /// The changed fields with the values from before the save, which they have again; `nil` stands for no value.
     public let before: [String: FieldValue?]
     /// The same fields with the values that were saved.
     public let after: [String: FieldValue?]
-    /// The cloud's error code, by the names of CloudKit Web Services.
+    /// The cloud's error code, as CloudKit Web Services names it.
     public let code: String
     /// The reason of the refusal, as a sentence.
     public let reason: String

@@ -1,6 +1,7 @@
 /// A share with its participants, as a store knows it. As `CKShare`.
 ///
-/// It is the last state that the cloud has sent. The cloud itself decides about an operation when it is performed.
+/// The values are the last state that the cloud has sent. When an operation is performed, the cloud decides whether it is
+/// allowed.
 public struct Share: Hashable, Codable, Sendable {
     /// Private for the owner, shared for every participant.
     public let scope: StoreScope
@@ -21,7 +22,7 @@ public struct Share: Hashable, Codable, Sendable {
     /// The change tag of the share's record; `nil` if the cloud does not have it yet.
     public var changeTag: String?
 
-    /// Makes a share of its known properties.
+    /// Makes a share; see the properties.
     public init(
         scope: StoreScope, zone: ZoneName, name: String, root: String? = nil, title: String? = nil,
         publicPermission: ShareParticipant.Permission = .none, participants: [ShareParticipant] = [],

@@ -63,7 +63,7 @@ public enum UserLookUp: Hashable, Codable, Sendable {
 
 /// The parts of a person's name. As `PersonNameComponents`, in the order in which they are written.
 public struct PersonName: Hashable, Codable, Sendable {
-    /// Before the name, as “Dr.”.
+    /// The part before the name, such as “Dr.”.
     public var namePrefix: String?
     /// The first name.
     public var givenName: String?
@@ -71,7 +71,7 @@ public struct PersonName: Hashable, Codable, Sendable {
     public var middleName: String?
     /// The last name.
     public var familyName: String?
-    /// Behind the name, as “Jr.”.
+    /// The part after the name, such as “Jr.”.
     public var nameSuffix: String?
     /// The nickname, which is shown if no other part is known.
     public var nickname: String?

@@ -11,6 +11,7 @@ public struct ZoneName: Hashable, Codable, Sendable {
         self.owner = owner
     }
 
-    /// The zone of records that are in no other zone. The configuration of the synchronisation has its name in a cloud.
+    /// The zone of records that are in no other zone. In a cloud it has the name that the configuration of the synchronisation
+    /// sets.
     public static let `default` = ZoneName("_defaultZone")
 }

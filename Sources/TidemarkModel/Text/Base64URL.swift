@@ -1,9 +1,9 @@
-/// Bytes as text that an address can have as it is: base64 with `-` and `_`, and no padding (RFC 4648, section 5).
+/// Bytes as text that needs no encoding in an address: base64 with `-` and `_`, and no padding (RFC 4648, section 5).
 package enum Base64URL {
     private static let digits: StaticString = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-    /// The number that a byte of text stands for. Plain base64 is understood as well, and so is a space for `+`, which is what becomes of a
-    /// plus sign in an address.
+    /// The number that each byte of text stands for. The signs `+` and `/` of plain base64 are read as well. A space is read as
+    /// `+`, because form decoding turns a plus sign into a space.
     private static let numbers: [UInt8?] = {
         var numbers = [UInt8?](repeating: nil, count: 256)
         for (number, digit) in digits.description.utf8.enumerated() { numbers[Int(digit)] = UInt8(number) }
@@ -37,7 +37,8 @@ package enum Base64URL {
         }
     }
 
-    /// - Returns: `nil` for a text that is none. One run of bytes has one text: bits that are left over must be zero.
+    /// Returns the bytes of a text; `nil` if the text can't be read. Bits that are left over must be zero, so that bytes have
+    /// only one text.
     package static func bytes(_ text: some StringProtocol) -> [UInt8]? {
         var rest = Substring(text).utf8[...]
         while rest.last == UInt8(ascii: "=") { rest.removeLast() }

@@ -1,16 +1,17 @@
 /// Writes cells of CSV files (RFC 4180) that spreadsheets can open without harm.
 package enum CSVText {
-    /// Appends a text as a cell, in quotes where it needs them; an empty text does.
+    /// Appends a text as a cell. An empty text, and a text that needs quotes, is quoted.
     ///
-    /// A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one that is such a text behind
-    /// apostrophes: importing takes off one. Numbers, which are no texts, stay as they are.
+    /// A text that a spreadsheet would take for a formula gets an apostrophe before it. So does such a text that has apostrophes
+    /// before it already, because an import removes one apostrophe. Callers write numbers without this function, so that a minus
+    /// sign stays the first character.
     package static func appendCell(_ text: String, to out: inout [UInt8]) {
         guard isFormula(text) else { return appendQuoted(text, to: &out) }
         appendQuoted("'" + text, to: &out)
     }
 
-    /// Whether a spreadsheet takes a text for a formula, with or without apostrophes before it: one that begins with =, +, -, @, a tab or a line
-    /// end, or with one of the first four as Chinese and Japanese keyboards have them.
+    /// Whether a spreadsheet takes a text for a formula, with or without apostrophes before it. Such a text begins with =, +, -,
+    /// @, a tab, a line end, or a full-width form of =, +, - or @, as Chinese and Japanese keyboards type them.
     private static func isFormula(_ text: String) -> Bool {
         switch text.unicodeScalars.first(where: { $0 != "'" }) {
         case "=", "+", "-", "@", "\t", "\r", "\n", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}": true

@@ -1,13 +1,13 @@
 /// Moments as the headers of HTTP have them (RFC 9110, section 5.6.7).
 ///
-/// Foundation of Swift 6.3 has no such style on Linux, and Hummingbird's is its own.
+/// Foundation of Swift 6.3 has no such format style on Linux, and Hummingbird's is internal.
 package enum HTTPDate {
     private static let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
     private static let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 
     /// Returns a moment as `Sun, 06 Nov 1994 08:49:37 GMT`.
     ///
-    /// - Parameter second: Since 1970 UTC, from the year 0 to the year 9999.
+    /// - Parameter second: Seconds since 1970 UTC, from the year 0 to the year 9999.
     package static func text(second: Int64) -> String {
         let moment = Timestamp.Moment(second: second)
         // The first day of 1970 was a Thursday.

@@ -33,7 +33,7 @@ package enum Hexadecimal {
         return bytes
     }
 
-    /// Whether a text is what ``text(_:)`` returns for some bytes, so many of them.
+    /// Whether ``text(_:)`` can have returned a text for `count` bytes.
     package static func isText(_ text: some StringProtocol, ofBytes count: Int) -> Bool {
         func isText(_ digits: UnsafeBufferPointer<UInt8>) -> Bool {
             digits.count == 2 * count && digits.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }

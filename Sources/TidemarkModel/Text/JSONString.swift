@@ -1,4 +1,5 @@
-/// Text as a JSON string, which no terminal obeys: control characters (C0, DEL, C1) and characters that turn the direction of text are escaped.
+/// Writes text as JSON strings that are harmless in a terminal: control characters (C0, DEL, C1) and characters that change the
+/// direction of text are escaped.
 package enum JSONString {
     /// Appends a text with its quotes.
     package static func append(_ text: String, to out: inout [UInt8]) {
@@ -30,7 +31,7 @@ package enum JSONString {
         out.append(0x22)
     }
 
-    /// Returns a JSON text in which strings have no such character any more; what is outside of strings has none.
+    /// Returns a JSON text with such characters escaped. They can only be in its strings.
     package static func escaping(_ json: some Collection<UInt8>) -> [UInt8] {
         let bytes = Array(json)
         guard bytes.contains(where: { $0 == 0x7f || $0 == 0xc2 || $0 == 0xe2 }) else { return bytes }
@@ -48,17 +49,18 @@ package enum JSONString {
         return out
     }
 
-    /// Whether eight bytes are of ASCII, and none of them is escaped. Most text is, and this looks at all of them at once.
+    /// Whether eight bytes are ASCII characters that need no escape. It tests all of them at once, since most text is like this.
     private static func isPlain(_ bytes: UnsafeRawPointer) -> Bool {
         let word = bytes.loadUnaligned(as: UInt64.self)
         let (ones, tops): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-        // In each of the three a byte of zero, or one below 0x20, sets its top bit; other bytes may too, above such a byte only.
+        // Each of the three tests sets the top bit of a byte that needs an escape. It may set further top bits above such a byte
+        // only.
         func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word }
         let quotes = zeros(word ^ (ones &* 0x22)) | zeros(word ^ (ones &* 0x5c)) | zeros(word ^ (ones &* 0x7f))
         return (word | quotes | ((word &- ones &* 0x20) & ~word)) & tops == 0
     }
 
-    /// How many bytes at a place are a character that is escaped, and its code; 0 for what stays.
+    /// The length in bytes and the code of the character at a place, if it is escaped; a length of 0 if it is not.
     private static func escaped(_ utf8: UnsafeBufferPointer<UInt8>, _ at: Int) -> (count: Int, code: UInt16) {
         let byte = utf8[at]
         if byte < 0x20 || byte == 0x22 || byte == 0x5c || byte == 0x7f { return (1, UInt16(byte)) }

@@ -1,12 +1,13 @@
 /// Writes a JSON text, without spaces.
 ///
-/// It is ours since answers and exports are made of many small members that are known one by one: an encoder of `Codable` values needs all of
-/// them in memory at once, in types made for it.
+/// `JSONEncoder` would need all values in memory at once, in types made for it. Answers and exports have many small members that
+/// become known one after the other, so this writer appends them one at a time.
 ///
-/// It writes no closing bracket by itself and checks no nesting: the caller opens and closes, or uses the functions with closures.
+/// It closes no bracket by itself and does not check the nesting: the caller opens and closes, or uses the functions with
+/// closures.
 package struct JSONWriter {
     @usableFromInline package internal(set) var bytes: [UInt8]
-    /// Whether a comma comes first.
+    /// Whether the next value needs a comma before it.
     @usableFromInline var isBehindValue = false
 
     @inlinable
@@ -15,7 +16,7 @@ package struct JSONWriter {
         bytes.reserveCapacity(count)
     }
 
-    /// Continues behind other bytes.
+    /// Makes a writer that appends to other bytes.
     @usableFromInline
     init(behind bytes: consuming [UInt8]) { self.bytes = bytes }
 
@@ -75,7 +76,7 @@ package struct JSONWriter {
         isBehindValue = true
     }
 
-    /// The name of the member that comes next: one that needs no escapes.
+    /// Appends the name of the next member. The name must need no escapes.
     @inlinable
     package mutating func name(_ name: StaticString) {
         separate()
@@ -106,7 +107,8 @@ package struct JSONWriter {
         bytes.append(contentsOf: number.description.utf8)
     }
 
-    /// A finite number, as short as tells it from all others. One that is whole has a fraction: so it stays one that is not.
+    /// Appends a finite number with the fewest digits that distinguish it from other numbers. A whole number gets a fraction or
+    /// an exponent, as `3.0`, so that a reader takes it for a double again.
     @inlinable
     package mutating func number(_ number: Double) {
         separate()
@@ -125,7 +127,7 @@ package struct JSONWriter {
         bytes.append(contentsOf: "null".utf8)
     }
 
-    /// A JSON text as it is.
+    /// Appends a JSON text as it is.
     @inlinable
     package mutating func raw(_ text: String) {
         separate()
@@ -182,7 +184,7 @@ extension JSONWriter {
     }
 }
 
-// What is written many times is encoded once.
+// Names and members that are written many times can be encoded once.
 
 extension JSONWriter {
     /// Returns a name as ``name(encoded:)`` writes it.
@@ -192,7 +194,7 @@ extension JSONWriter {
         return json.bytes
     }
 
-    /// The name of the member that comes next.
+    /// Appends the encoded name of the next member.
     @inlinable
     package mutating func name(encoded name: [UInt8]) {
         separate()
@@ -207,7 +209,7 @@ extension JSONWriter {
         return json.bytes
     }
 
-    /// Members of an object: one at the least.
+    /// Appends encoded members of an object; at least one.
     @inlinable
     package mutating func members(encoded members: [UInt8]) {
         separate()
@@ -218,16 +220,16 @@ extension JSONWriter {
 // Long texts, line by line.
 
 extension JSONWriter {
-    /// Begins a line for the next value, or for the bracket that closes.
+    /// Begins a line for the next value, or for the closing bracket.
     ///
-    /// - Parameter isLast: Whether no value comes.
+    /// - Parameter isLast: Whether the closing bracket comes next, and no value.
     package mutating func beginLine(isLast: Bool = false) {
         if isBehindValue, !isLast { bytes.append(0x2c) }
         bytes.append(0x0a)
         isBehindValue = false
     }
 
-    /// Hands out what was written so far, and goes on behind it.
+    /// Passes the text written so far to `output`, and continues with an empty buffer.
     package mutating func flush(to output: ([UInt8]) throws -> Void) rethrows {
         try output(bytes)
         bytes.removeAll(keepingCapacity: true)

@@ -1,7 +1,7 @@
 /// Text in addresses and forms: percent encoding (RFC 3986, section 2.1).
 ///
-/// It is ours since Foundation's decoding knows no forms, in which `+` stands for a space, and its encoding takes a `CharacterSet`, whose
-/// ready-made sets have more characters than addresses.
+/// Foundation's decoding does not read forms, in which `+` stands for a space. Its encoding takes a `CharacterSet`, and the
+/// ready-made sets leave characters unencoded that this encoding has to encode.
 package enum PercentCoding {
     /// Returns a text as it can stand in a path or in the value of a query: all but letters, digits, `-`, `.`, `_` and `~` is encoded.
     ///

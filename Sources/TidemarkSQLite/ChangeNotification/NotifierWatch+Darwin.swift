@@ -4,9 +4,9 @@
 
     /// Watches a container's folder of notifiers with kernel queues: the folder for files that appear, and each file for writes.
     ///
-    /// Where the folder is missing, the container's is watched for it.
+    /// While the folder is missing, the container's folder is watched for its creation.
     ///
-    /// `@unchecked Sendable`: the sources are touched on the queue only.
+    /// `@unchecked Sendable`: the sources are accessed on the queue only.
     final class NotifierWatch: @unchecked Sendable {
         private let queue = DispatchQueue(label: "tidemark.notifier", qos: .userInitiated)
         private let isOnQueue = DispatchSpecificKey<Bool>()
@@ -48,7 +48,7 @@
             if !isClosed.load(ordering: .acquiring) { heard() }
         }
 
-        /// Watches what is there now.
+        /// Watches the folders and files that exist now.
         private func establish() {
             dropSources()
             guard !isClosed.load(ordering: .acquiring) else { return }
@@ -70,7 +70,7 @@
 
         private func listFiles(isNews: Bool) {
             let notifiers = container.appendingPathComponent(StoreChangeNotifier.folderName)
-            // A folder that is not there, or is gone, has no files.
+            // A missing folder has no files.
             let names = Set((try? FileManager.default.contentsOfDirectory(atPath: notifiers.path)) ?? [])
             for name in files.keys where !names.contains(name) { files.removeValue(forKey: name)?.cancel() }
             var isHeard = false
@@ -83,7 +83,7 @@
                 files[name] = source
                 isHeard = true
             }
-            // Their processes may have posted before they were watched.
+            // The processes of these files may have posted before the files were watched.
             if isHeard, isNews { tell() }
         }
 

@@ -4,37 +4,38 @@
 
     /// Watches a container's folder of notifiers with inotify.
     ///
-    /// The container's folder is watched as well, for the other one to appear; where the container itself is gone, the nearest folder
-    /// above that is there.
+    /// The container's folder is watched as well, because the folder of notifiers may appear or disappear. If the container is
+    /// gone, the nearest folder above it that exists is watched.
     ///
-    /// `@unchecked Sendable`: the watches are touched in `init`, and after it on the queue only.
+    /// `@unchecked Sendable`: the watches are accessed in `init`, and afterwards on the queue only.
     final class NotifierWatch: @unchecked Sendable {
         private let queue = DispatchQueue(label: "tidemark.notifier", qos: .userInitiated)
         private let isOnQueue = DispatchSpecificKey<Bool>()
         private let source: any DispatchSourceRead
         private let isClosed = Atomic(false)
-        /// Left when the source is done and the descriptor closed.
+        /// The group is left when the source has ended and the descriptor is closed.
         private let ending = DispatchGroup()
 
         private let descriptor: Int32
         private let container: URL
-        /// The file whose replacement tells that another container is at the place.
+        /// The name of a file whose replacement means that another container is at the place.
         private let marker: String?
         private let own: StoreChangeNotifier?
         private let heard: @Sendable () -> Void
         private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 8)
 
-        // inotify's numbers of what is watched, -1 for none. They are not given twice.
+        // The watch descriptors of inotify, -1 for none. inotify does not use a number again.
         private var notifiers: Int32 = -1
         private var parent: Int32 = -1
-        /// What is awaited in the folder that `parent` watches.
+        /// The name whose creation is awaited in the folder that `parent` watches.
         private var awaited = StoreChangeNotifier.folderName
 
         private static let folderEvents = UInt32(
             IN_CREATE | IN_MOVED_TO | IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF)
-        /// A writer that dies between its commit and its notification closes its file all the same.
+        /// `IN_CLOSE_WRITE` is among them because a writer may die between its commit and its notification: the kernel then
+        /// closes its file.
         private static let notifierEvents = UInt32(IN_MODIFY | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF)
-        /// That a watch, or what it watches, is no longer what it was.
+        /// The events after which a watch no longer watches the folder at its path.
         private static let endEvents = UInt32(IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT | IN_IGNORED)
 
         init(
@@ -57,7 +58,7 @@
             queue.setSpecific(key: isOnQueue, value: true)
             ending.enter()
             source.setEventHandler { [self] in readEvents() }
-            // libdispatch lets go of both handlers with it, and so of this object.
+            // libdispatch releases both handlers after the cancellation, and this object with them.
             source.setCancelHandler { [descriptor, ending] in
                 _ = Foundation.close(descriptor)
                 ending.leave()
@@ -94,13 +95,14 @@
         private struct Events {
             /// Another process has posted, or may have.
             var isHeard = false
-            /// What is watched has changed its place.
+            /// A watched folder has been moved or removed.
             var hasMoved = false
             /// The folder of notifiers has appeared.
             var hasAppeared = false
         }
 
-        /// Reads once: what is left makes the source fire again, and a process that posts without an end does not delay the call.
+        /// Reads events once. Further events make the source fire again, so a process that posts without a pause does not delay
+        /// the call.
         private func readEvents() {
             let count = read(descriptor, buffer.baseAddress, buffer.count)
             guard count > 0 else { return }
@@ -152,7 +154,7 @@
             do {
                 try establish()
             } catch {
-                // The system is out of something. This is no polling: it ends as soon as there is a watch again.
+                // The system lacks a resource. The retries end as soon as a watch exists again.
                 queue.asyncAfter(deadline: .now() + 1) { [weak self] in
                     guard let self, !isClosed.load(ordering: .acquiring) else { return }
                     var events = Events()
@@ -163,7 +165,8 @@
             if events.hasMoved || events.isHeard || hasOthers() { tell() }
         }
 
-        /// Whether another process has a notifier in the folder, which has just appeared: it may have posted before the folder was watched.
+        /// Whether another process has a notifier in the folder of notifiers, which has just appeared. That process may have
+        /// posted before the folder was watched.
         private func hasOthers() -> Bool {
             do {
                 let folder = try Folder(at: notifierFolder)
@@ -179,11 +182,11 @@
 
         // MARK: Watches
 
-        /// Watches what is there now.
+        /// Watches the folders that exist now.
         private func establish() throws {
             for watch in [notifiers, parent] where watch >= 0 { inotify_rm_watch(descriptor, watch) }
             (notifiers, parent) = (-1, -1)
-            // What is above is watched before it is looked whether something is below it, so that nothing appears unseen.
+            // A folder is watched first, and searched for the next one afterwards: so no folder appears unnoticed.
             for _ in 0..<100 {
                 let missing = try watchNearest()
                 guard let missing else {
@@ -199,7 +202,8 @@
             throw StoreError(.busy, "\(container.path) comes and goes")
         }
 
-        /// Watches the container's folder, or the nearest above that is there, and returns what is missing in that one.
+        /// Watches the container's folder, or the nearest folder above it that exists. Returns the first missing folder on the
+        /// way from there to the container; `nil` if the container's folder exists.
         private func watchNearest() throws -> URL? {
             var place = container
             var missing: URL?
@@ -214,7 +218,7 @@
             }
         }
 
-        /// Watches a folder; `nil` when there is none.
+        /// Watches a folder, and returns the watch; `nil` when there is no such folder.
         private func watch(_ path: String, _ events: UInt32) throws -> Int32? {
             let watch = inotify_add_watch(descriptor, path, events | UInt32(IN_ONLYDIR))
             if watch >= 0 { return watch }

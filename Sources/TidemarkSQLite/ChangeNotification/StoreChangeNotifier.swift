@@ -1,20 +1,20 @@
 package import Foundation
 public import TidemarkModel
 
-/// Tells other processes that a store of a container has been written to.
+/// Notifies other processes that a store of a container has been written to.
 ///
-/// A process that writes has a notifier of its own: a file in the container's folder `notifier`, locked for as long as the notifier is
-/// open. Those who listen are told by the kernel that the file was written to, and then read the history from where they left off. So
-/// a notification is a hint, and notifications may merge. It is specified in Documentation/Formats/store.md.
+/// Each process that writes has a notifier of its own: a file in the container's folder `notifier`, which is locked while the
+/// notifier is open. The kernel tells listeners that the file was written to. They then read the history from where they left
+/// off. So a notification is a hint, and several may become one. Documentation/Formats/store.md specifies the files.
 ///
 /// ```swift
 /// let notifier = try StoreChangeNotifier(container: container, role: .app)
 /// notifier.post(transaction: 42, scope: .private)
 /// ```
 ///
-/// All of it may be called from any thread.
+/// All functions can be called from any thread.
 public final class StoreChangeNotifier: Sendable {
-    /// The kind of program that posts notifications, in a word, so that listeners can tell who wrote.
+    /// The kind of program that posts notifications, as one word. It shows listeners which program wrote.
     public struct Role: RawRepresentable, Hashable, Sendable {
         /// The word, 1 to 32 lower-case letters and digits of ASCII. It is part of the notifier's file name.
         public let rawValue: String
@@ -44,7 +44,7 @@ public final class StoreChangeNotifier: Sendable {
     }
 
     private struct State {
-        /// -1 when there is none.
+        /// The open file; -1 when there is none.
         var descriptor: Int32 = -1
         var name = ""
         var isClosed = false
@@ -58,7 +58,7 @@ public final class StoreChangeNotifier: Sendable {
     let folder: URL
     private let state = LockedValue(State())
 
-    /// Opens a notifier of what lies in a folder, container or not.
+    /// Opens a notifier in a folder, which may be a container or another folder.
     package init(in place: URL, role: Role) throws(StoreError) {
         self.role = role
         folder = place.appendingPathComponent(StoreChangeNotifier.folderName, isDirectory: true).absoluteURL
@@ -82,14 +82,14 @@ public final class StoreChangeNotifier: Sendable {
     /// It never throws: the commit has succeeded, and a listener that misses this notification finds the transaction in the history.
     /// ``failures`` counts notifications that could not be posted.
     ///
-    /// - Complexity: One write of 8 bytes, which nothing waits for.
+    /// - Complexity: One write of 8 bytes, without waiting for the disk.
     public func post(transaction: Int64, scope: DatabaseScope) {
         state.withLock { state in
             guard !state.isClosed else { return }
             if state.descriptor >= 0, Self.write(transaction, scope, to: state.descriptor), Self.isLinked(state.descriptor) {
                 return
             }
-            // The folder has been removed, or the disk was full: a new file may still be heard.
+            // The folder has been removed, or the disk was full. A listener may still notice a new file.
             closeFile(&state)
             do {
                 try open(&state)
@@ -100,10 +100,10 @@ public final class StoreChangeNotifier: Sendable {
         }
     }
 
-    /// How many notifications nobody can have heard, because the file could not be written.
+    /// The number of notifications that reached no listener, because the file could not be written.
     public var failures: Int { state.withLock(\.failures) }
 
-    /// Lets go of the file and removes it. Notifications after that are not posted.
+    /// Closes the notifier and removes its file. Later calls of ``post(transaction:scope:)`` do nothing.
     public func close() {
         state.withLock { state in
             state.isClosed = true
@@ -111,14 +111,15 @@ public final class StoreChangeNotifier: Sendable {
         }
     }
 
-    /// Whether a file in the folder is, or was, this notifier's.
+    /// Whether a file name in the folder is, or was, this notifier's.
     func isOwn(_ name: String) -> Bool { state.withLock { $0.names.contains(name) } }
 
-    /// A few are enough: a new file is in danger for the moment between its making and its lock, and only from who clears up just then.
+    /// The tries to make a file. Few are needed: another process can remove a new file only between its creation and its lock,
+    /// and only while that process removes the files of dead processes.
     private static let attempts = 100
 
     private func open(_ state: inout State) throws(StoreError) {
-        // Without those above it: where the container has gone, nothing is to be made in its place.
+        // The folders above it are not made: if the container is gone, nothing may be created in its place.
         guard mkdir(folder.path, 0o700) == 0 || errno == EEXIST else { throw Folder.failure("make the folder", folder.path) }
         let opened = try Folder(at: folder)
         for _ in 0..<Self.attempts {
@@ -146,7 +147,7 @@ public final class StoreChangeNotifier: Sendable {
 
     private func closeFile(_ state: inout State) {
         guard state.descriptor >= 0 else { return }
-        // The name is nobody else's, whatever folder is there by now.
+        // The name is random and belongs to this notifier, even if another folder is at this path by now.
         unlink(folder.appendingPathComponent(state.name).path)
         _ = Foundation.close(state.descriptor)
         state.descriptor = -1
@@ -163,7 +164,7 @@ struct NotifierFileName {
         text = "\(role.rawValue)-\(Hexadecimal.text((0..<16).map { _ in UInt8.random(in: .min ... .max) }))"
     }
 
-    /// `nil` for what is no such name.
+    /// Reads a name; `nil` if it is not the name of a notifier's file.
     init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, StoreChangeNotifier.Role(rawValue: String(parts[0])) != nil,
@@ -174,7 +175,7 @@ struct NotifierFileName {
     }
 }
 
-/// What a notifier's file holds: for each scope the number of the last transaction, 8 bytes, little-endian.
+/// The contents of a notifier's file: for each scope the number of the last transaction, 8 bytes, little-endian.
 enum NotifierRecord {
     static func offset(of scope: DatabaseScope) -> Int { (scope.rawValue - 1) * 8 }
 
@@ -189,7 +190,8 @@ enum NotifierRecord {
     }
 }
 
-/// What one notifier last told. It is a hint, as the notification was: the file may be that of a dead process, and lag behind the history.
+/// The last transactions that a notifier has posted. They are a hint: the file may belong to a dead process, and be behind the
+/// history.
 package struct NotifierReading: Hashable, Sendable {
     package let name: String
     package let role: String
@@ -200,13 +202,13 @@ extension StoreChangeNotifier {
     /// The folder with the notifiers of the processes that write.
     package static let folderName = "notifier"
 
-    /// What all notifiers of a container told last, in the order of their names; none where there is no folder yet.
+    /// The readings of all notifiers of a container, in the order of their names; empty if there is no folder yet.
     package static func readings(in place: URL) throws(StoreError) -> [NotifierReading] {
         do {
             let folder = try Folder(at: place.appendingPathComponent(folderName, isDirectory: true))
             var readings: [NotifierReading] = []
             for entry in try folder.entries() where entry.kind == .file {
-                // A file may go with its process at any time.
+                // A process may end and remove its file at any time.
                 guard let name = NotifierFileName(entry.name), let file = try? folder.openFile(entry.name) else { continue }
                 let record = try? file.read(upToCount: 8 * DatabaseScope.allCases.count)
                 readings.append(

@@ -3,10 +3,11 @@ import Foundation
 package import GRDB
 
 extension Database {
-    /// Runs a body, and tells an error of the disk from damage: SQLite calls it damage too, where a read of the file fails with EIO.
+    /// Runs a body, and distinguishes errors of the disk from damage. SQLite reports damage in both cases, also when a read of
+    /// the file fails with EIO.
     ///
     /// - Parameter path: The database's, for the message.
-    /// - Throws: What `body` throws, by way of ``readError(_:of:)``.
+    /// - Throws: The errors of `body`, converted by ``readError(_:of:)``.
     package func tellingReadErrors<Result>(of path: String, _ body: () throws -> Result) throws -> Result {
         do {
             return try body()
@@ -15,11 +16,12 @@ extension Database {
         }
     }
 
-    /// Returns an error that names the database where a read has failed by its file: ``StoreError`` `io` in place of a `DatabaseError` of
-    /// damage where the system could not read, and `corrupt` in place of a `RowDecodingError`. Any other error stays as it is.
+    /// Returns an error that names the database file, if a read has failed because of the file: ``StoreError`` `io` for a
+    /// `DatabaseError` of damage if the system could not read, and `corrupt` for a `RowDecodingError`. Any other error is
+    /// returned as it is.
     ///
-    /// A damaged page may have NULL, or a value of another type, in a column that can't have it. So rows are read by methods that throw, such as
-    /// `decode(_:atIndex:)`, and not by subscripts, which trap.
+    /// A damaged page may have NULL, or a value of another type, in a column that can't have it. So rows are read by methods that
+    /// throw, such as `decode(_:atIndex:)`, and not by subscripts, which trap.
     package func readError(_ error: any Error, of path: String) -> any Error {
         switch error {
         case let error as DatabaseError where error.resultCode == .SQLITE_CORRUPT:
@@ -34,7 +36,7 @@ extension Database {
         }
     }
 
-    /// Reads the first page, which GRDB does next, and can't tell why it failed.
+    /// Reads the first page. GRDB would read it next, but could not report why the read failed.
     ///
     /// - Throws: As ``tellingReadErrors(of:_:)``.
     package func readFirstPage(of path: String) throws {

@@ -2,20 +2,21 @@ import CTideCore
 package import Foundation
 package import GRDB
 
-/// The first writes to a database file, and to its log, so that an interruption leaves nothing half-done.
+/// Makes the first writes to a database file and to its log in a way that an interruption leaves neither of them incomplete.
 package enum DatabaseCreation {
-    /// What the name of a database that is being made ends with.
+    /// The suffix of the file name while a database is being made.
     private static let unfinished = "-new"
 
-    /// Makes a database with a write-ahead log, in the place of a file that is missing or empty. It gets its name when it is whole and
-    /// durable: a process that dies before leaves no database.
+    /// Makes a database with a write-ahead log, in place of a file that is missing or empty. The file gets its name when it is
+    /// complete and durable. A process that dies before that leaves no database.
     ///
     /// Under the lock of writes. There must be no log that belongs to a database.
     ///
     /// - Parameters:
+    ///   - url: The file.
     ///   - pageSize: Bytes of a page.
     ///   - fill: Makes the tables, in a transaction.
-    /// - Throws: ``StoreError``; `DatabaseError`; what `fill` throws.
+    /// - Throws: ``StoreError``; `DatabaseError`; the errors of `fill`.
     package static func make(at url: URL, pageSize: Int, fill: (Database) throws -> Void) throws {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
         let (name, unfinished) = (url.lastPathComponent, url.lastPathComponent + unfinished)
@@ -26,7 +27,7 @@ package enum DatabaseCreation {
         configuration.prepareDatabase { db in
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
-            // The file is nobody's before it has its name: it needs no journal, and is made durable once, when it is whole.
+            // No process opens the file before it has its name. So it needs no journal, and is made durable once, at the end.
             try db.execute(sql: "PRAGMA page_size = \(pageSize); PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF")
         }
         let path = url.deletingLastPathComponent().appendingPathComponent(unfinished).path
@@ -42,11 +43,11 @@ package enum DatabaseCreation {
             try queue.close()
             let file = try folder.openFile(unfinished)
             try DurableFile.synchronize(file, path: path)
-            // What an interrupted making of earlier versions has left would be taken for the new file's.
+            // An earlier version that was interrupted may have left such files. SQLite would take them for the new file's.
             for name in besides.map({ name + $0 }) { try folder.remove(name) }
             try folder.rename(unfinished, to: name)
         } catch {
-            // What went wrong first is what is told; the next one removes what stays.
+            // The caller gets the first error. Files that stay are removed by the next call.
             for name in [unfinished] + besides.map({ unfinished + $0 }) { try? folder.remove(name) }
             throw error
         }
@@ -56,8 +57,9 @@ package enum DatabaseCreation {
 
     /// Opens a pool of connections whose log is durable from its first page on.
     ///
-    /// GRDB's pool writes to a log that is empty, and does not sync that. After a power cut the index, which the system writes when it
-    /// likes, could then tell of more commits than the log has: ``LogExamination`` would report a loss where nothing was saved.
+    /// When the log is empty, GRDB's pool writes a first page to it and does not sync it. After a power cut, the index of the log
+    /// could then have more commits than the log, because the system writes the index at any time. ``LogExamination`` would
+    /// report a loss although nothing was saved.
     ///
     /// Under the lock of writes.
     package static func openPool(_ path: String, _ configuration: Configuration) throws -> DatabasePool {
@@ -67,7 +69,7 @@ package enum DatabaseCreation {
         try first?.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA synchronous = FULL")
             try db.inTransaction(.immediate) {
-                // A page is written, although it stays as it is.
+                // Setting the same number writes a page all the same.
                 let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
                 try db.execute(sql: "PRAGMA user_version = \(version)")
                 return .commit

@@ -3,7 +3,7 @@ package import GRDB
 
 /// Checks and settings of a database file that do not depend on its tables.
 package enum DatabaseFormat {
-    /// Sets the journal to WAL, on which the locks rely.
+    /// Sets the journal mode to WAL, on which the locks rely.
     package static func useLog(_ db: Database, path: String) throws {
         let answer = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL") ?? ""
         guard answer.lowercased() == "wal" else {
@@ -13,10 +13,11 @@ package enum DatabaseFormat {
         }
     }
 
-    /// Makes sure, without changing a byte, that a file may be opened for writing: that it is no other program's database, and of no
-    /// format that this version does not write. A file that is not there, or has nothing in it, passes.
+    /// Checks, without changing a byte, that a file may be opened for writing: that it is not another program's database, and
+    /// that this version writes its format. A file that is missing or empty passes.
     ///
-    /// Opened for writing, SQLite moves and removes the log of a database before anybody could look at its format.
+    /// The check has to come first: when SQLite opens a database for writing, it may checkpoint and remove the log before the
+    /// format can be read.
     package static func checkBeforeWriting(
         _ path: String, applicationID: Int32, checkFormat: (Int32) throws -> Void
     ) throws {
@@ -33,7 +34,7 @@ package enum DatabaseFormat {
                 }
             }
         } catch let error as DatabaseError where error.extendedResultCode == .SQLITE_READONLY_ROLLBACK {
-            // Nobody can tell before the journal is rolled back, for which it has to be opened for writing.
+            // The format can't be read before the journal is rolled back, and for that the file has to be opened for writing.
             return
         } catch let error as DatabaseError where error.resultCode == .SQLITE_NOTADB {
             throw StoreError(.notAStore, "\(path) is no SQLite database")
@@ -47,7 +48,7 @@ package enum DatabaseFormat {
 }
 
 extension Database {
-    /// SQLite's handle, for the core.
+    /// SQLite's connection handle, for calls of the C core.
     package var handle: OpaquePointer {
         get throws {
             guard let sqliteConnection else { throw StoreError(.core, "the database is closed") }
@@ -57,10 +58,10 @@ extension Database {
 }
 
 extension Statement {
-    /// Calls `body` with the first row, while the statement stands at it; returns `nil` where there is none.
+    /// Calls `body` with the first row, before the statement is reset. Returns `nil` if there is no row.
     package func withRow<Result>(_ arguments: StatementArguments, _ body: (Row) throws -> Result) throws -> Result? {
         let rows = try Row.fetchCursor(self, arguments: arguments)
-        // The cursor resets the statement when it goes.
+        // The cursor resets the statement in its `deinit`.
         return try withExtendedLifetime(rows) { try rows.next().map(body) }
     }
 }

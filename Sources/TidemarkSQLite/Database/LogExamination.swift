@@ -1,23 +1,23 @@
 import CTideCore
 package import Foundation
 
-/// Finds out that a write-ahead log has lost commits, while the index beside it still knows of them; see `tide_log.h`.
+/// Detects that a write-ahead log has lost commits which the index beside it still lists; see `tide_log.h`.
 package struct LogExamination {
     private let path: String
     private let state: tide_log_state
 
-    /// Examines the log of a database, whose index the next process to open the database builds again.
+    /// Examines the log of a database. It has to run before SQLite opens the database, since that builds the index again.
     ///
-    /// - Returns: `nil` when nothing is lost, or nothing is known of it.
+    /// - Returns: `nil` when no commit is lost, or no loss is known.
     /// - Complexity: Reads the log once.
     package init?(of path: String) {
         var state = tide_log_state()
-        // What can't be read SQLite finds out for itself, and says so.
+        // A log that can't be read is reported by SQLite when it opens the database.
         guard (try? checked { tide_log_examine(path, &state, &$0) }) != nil, tide_log_has_loss(&state) else { return nil }
         (self.path, self.state) = (path, state)
     }
 
-    /// What is wrong, and what helps.
+    /// The problem and its remedy.
     package var message: String {
         """
         \(path)-wal is damaged after page \(state.whole) of \(state.committed) that were committed: what was saved last is lost. Restore a \
@@ -25,12 +25,12 @@ package struct LogExamination {
         """
     }
 
-    /// Makes sure that nobody opens a database for writing without being told of commits that its log has lost: SQLite would write over
-    /// them. The damaged log is copied to a file beside it, and the opening fails; the next one goes on with what is left.
+    /// Reports commits that a log has lost, before SQLite opens the database for writing and overwrites them. The damaged log is
+    /// copied to a file beside it, and the opening fails. The next opening goes on with the commits that are left.
     ///
     /// Under the lock of writes.
     ///
-    /// - Throws: ``StoreError`` `corrupt`, once for each damaged log; `diskFull` or `io` when it can't be copied.
+    /// - Throws: ``StoreError`` `corrupt`, once for each damaged log; `diskFull` or `io` when the log can't be copied.
     package static func checkBeforeWriting(_ path: String) throws(StoreError) {
         guard let lost = LogExamination(of: path), !lost.state.is_in_use else { return }
         let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
@@ -41,8 +41,8 @@ package struct LogExamination {
             "\(lost.message). \(copy.path) is a copy of the damaged log. To go on with what is left, open the store again")
     }
 
-    /// Makes sure that no copy is taken for the whole container, and no move removes a log, where the log has lost commits of which nobody
-    /// was told yet. Where the damaged log was kept beside the database, the loss is known.
+    /// Prevents a copy or a move of a container whose log has lost commits that were not reported yet. If a copy of the damaged
+    /// log lies beside the database, the loss was reported.
     ///
     /// - Throws: ``StoreError`` `corrupt`.
     package static func checkBeforeCopying(_ path: String) throws(StoreError) {
@@ -55,14 +55,14 @@ package struct LogExamination {
         )
     }
 
-    /// The copies of damaged logs in a folder.
+    /// The names of the copies of damaged logs in a folder.
     package static func copies(in url: URL) throws(StoreError) -> [String] {
         try Folder(at: url, followsLink: true).entries().filter { $0.kind == .file && $0.name.hasPrefix(prefix) }.map(\.name)
     }
 
     private static let prefix = "damaged-log-of-"
 
-    /// Tells by its name whether a file is a copy of a damaged log.
+    /// Whether a file name is that of a copy of a damaged log.
     package static func isCopy(_ name: String) -> Bool { name.hasPrefix(prefix) }
 
     private var copyName: String {
@@ -80,11 +80,11 @@ package struct LogExamination {
             try folder.rename(temporary, to: copy.lastPathComponent)
             try folder.synchronize()
         } catch {
-            // The caller gets the first error; a temporary file that stays has a name of its own.
+            // The caller gets the first error. A temporary file that stays is in nobody's way.
             try? folder.remove(temporary)
             throw StoreError(error, doing: "copy the damaged log \(path)-wal to \(copy.path)")
         }
-        // Locked until it has its name.
+        // The open file holds the lock until it has its name.
         withExtendedLifetime(file) {}
     }
 }

@@ -3,16 +3,18 @@ import Foundation
 package import GRDB
 import TidemarkModel
 
-/// Connections to a database file that can't change a byte of it, or of what lies beside it; see `tide_reader_vfs.h`.
+/// Opens connections that can't change a byte of a database file or of the files beside it; see `tide_reader_vfs.h`.
 package enum ReadOnlyDatabase {
-    /// Opens one connection that reads a database of any kind.
+    /// Opens a connection that reads a database of any format.
     static func openQueue(_ path: String) throws -> DatabaseQueue {
         try DatabaseQueue(path: name(of: path), configuration: configuration(of: path))
     }
 
+    /// The configuration of connections that only read.
+    ///
     /// - Parameters:
-    ///   - path: The database's, for messages.
-    ///   - checkPlace: Is called as connections open: a late connection must not be to another file at the same path.
+    ///   - path: The database's path, for messages.
+    ///   - checkPlace: Called when a connection opens. It throws if another file is at the path by then.
     package static func configuration(
         of path: String, checkPlace: @escaping @Sendable () throws -> Void = {}
     ) throws -> Configuration {
@@ -31,13 +33,13 @@ package enum ReadOnlyDatabase {
         return configuration
     }
 
-    /// The name under which SQLite opens a file so.
+    /// The file name with which SQLite opens a database through the reading VFS.
     package static func name(of path: String) -> String {
         let absolute = path.hasPrefix("/") ? path : "\(FileManager.default.currentDirectoryPath)/\(path)"
         return "file://\(PercentCoding.encoded(absolute, keepsSlashes: true))?vfs=\(TIDE_READER_VFS_NAME)"
     }
 
-    /// Whether an error means no more than that a read has to be begun again.
+    /// Whether an error only means that a read has to be started again.
     package static func isVoid(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError:
@@ -48,13 +50,13 @@ package enum ReadOnlyDatabase {
         }
     }
 
-    /// Runs a read, and runs it again as long as it is void.
+    /// Runs a read, and repeats it up to 20 times while it is void; see ``isVoid(_:)``.
     ///
-    /// - Parameter mayRepeat: Whether nothing of it has got out yet.
+    /// - Parameter mayRepeat: Returns whether the read can be repeated, because no result of it was passed on yet.
     package static func reading<Result>(
         _ database: (any DatabaseReader)?, mayRepeat: () -> Bool = { true }, _ body: () throws -> Result
     ) throws -> Result {
-        // What a snapshot has pinned does not come back.
+        // A snapshot can't pin the same state again.
         guard !(database is any DatabaseSnapshotReader) else { return try body() }
         var tries = 0
         while true {
@@ -62,14 +64,14 @@ package enum ReadOnlyDatabase {
                 return try body()
             } catch  where isVoid(error) && tries < 20 && mayRepeat() {
                 tries += 1
-                // A torn index may be all that a connection has; new ones come.
+                // The connection may have read a torn index. The pool closes it and opens new ones.
                 (database as? DatabasePool)?.releaseMemoryEventually()
             }
         }
     }
 
-    /// The error of a read as one that names the file, where the files have made it fail and not what was asked: SQLite's own words
-    /// name neither them nor a remedy. Any other error comes back as it is.
+    /// Returns a ``StoreError`` that names the file, if a read has failed because of the database's files. SQLite's own message
+    /// names neither the files nor a remedy. Any other error is returned as it is.
     package static func fileError(_ error: any Error, path: String) -> any Error {
         guard let error = error as? DatabaseError,
             isVoid(error) || [.SQLITE_BUSY, .SQLITE_CANTOPEN, .SQLITE_IOERR, .SQLITE_MISUSE].contains(error.resultCode)
@@ -77,7 +79,7 @@ package enum ReadOnlyDatabase {
         return StoreError(error, doing: "read \(path)")
     }
 
-    /// Makes sure that what a transaction has read still stands.
+    /// Makes sure that everything that a transaction has read is still valid.
     package static func check(_ db: Database) throws {
         guard tide_reader_is_undisturbed(try db.handle) else { throw DatabaseError(resultCode: .SQLITE_BUSY_SNAPSHOT) }
     }

@@ -9,14 +9,14 @@ import TidemarkModel
 /// let journal = try PersistentContainer(named: "Journal")
 /// ```
 ///
-/// With `TIDEMARK_LOG=sql` in the environment a program traces to standard error from its start, without this call. While nothing is traced,
-/// connections open without a trace, which costs nothing.
+/// With `TIDEMARK_LOG=sql` in the environment, a program traces to standard error from its start, without this call. Connections
+/// that are opened while the trace is off have no trace callback, and no cost.
 public enum SQLTrace {
     /// A statement that has run.
     public struct Statement: Hashable, Sendable {
-        /// The statement, with its values in place of the parameters. Long values are shortened, and say how long they are.
+        /// The statement, with values in place of the parameters. Long values are shortened, and their lengths follow them.
         public let sql: String
-        /// How long the statement ran, from its first step to its end. A cursor that is read slowly runs long.
+        /// The time from the first step of the statement to its end. It includes the time that a program takes to read the rows.
         public let duration: Duration
         /// The name of the database file, such as `private.sqlite`.
         public let database: String
@@ -27,8 +27,8 @@ public enum SQLTrace {
 
     /// Traces the statements of connections that are opened from now on.
     ///
-    /// - Parameter handler: Gets each statement, on the thread that ran it, and should return quickly; by default it is written to
-    ///   standard error.
+    /// - Parameter handler: Called with each statement, on the thread that ran it. It should return quickly. By default the
+    ///   statement is written to standard error.
     public static func start(_ handler: @escaping @Sendable (Statement) -> Void = writeToStandardError) {
         self.handler.withLock { $0 = handler }
     }
@@ -51,13 +51,13 @@ public enum SQLTrace {
         return "sql \(String(format: "%.3f", microseconds / 1000)) ms \(statement.database): \(statement.sql)"
     }
 
-    /// Traces a connection, if anything is traced. The C core's statements run on the same connection, and are traced with it.
+    /// Traces a connection, if the trace is on. The C core's statements run on the same connection, and are traced with it.
     package static func install(on db: Database) {
         guard handler.withLock({ $0 != nil }) else { return }
-        // A trace without the name of its file is still a trace.
+        // A statement is also traced if the name of its database can't be read.
         let file = try? String.fetchOne(db, sql: "SELECT file FROM pragma_database_list WHERE name = 'main'")
         let name = (file ?? nil).map { URL(fileURLWithPath: $0).lastPathComponent } ?? ""
-        // SQLite measures in whole milliseconds.
+        // Measured here, because SQLite measures whole milliseconds.
         var starts: [String: ContinuousClock.Instant] = [:]
         db.trace(options: [.statement, .profile]) { event in
             switch event {

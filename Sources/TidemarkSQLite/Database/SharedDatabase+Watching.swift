@@ -3,9 +3,9 @@ package import Foundation
 package import GRDB
 
 extension SharedDatabase {
-    /// A connection of its own to a file that is open already, which only reads.
+    /// Opens a second connection to a file that is open already. The connection only reads.
     ///
-    /// By `PRAGMA data_version` it can tell cheaply whether something was committed by any other connection, of this process or another.
+    /// Its `PRAGMA data_version` shows cheaply whether any other connection, of this process or another, has committed.
     package static func watcher(of url: URL) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.label = "tidemark.watcher"

@@ -3,29 +3,31 @@ package import Foundation
 package import GRDB
 import TidemarkModel
 
-/// A SQLite file beside the stores that several processes write to: what commits is durable, and one lock guards writes and checkpoints, as
-/// it does for stores.
+/// A SQLite file that several processes write to and that is not a store. Commits are durable, and one lock guards writes and
+/// checkpoints, as for stores.
 ///
-/// `@unchecked Sendable`: the lock is touched by whoever has the turn.
+/// `@unchecked Sendable`: a thread accesses the lock only while it has the turn.
 package final class SharedDatabase: @unchecked Sendable {
     private let writer: any DatabaseWriter
     private let lock: StoreLock?
     private let isShared: Bool
     private let checkpointer: WALCheckpointer
-    /// `nil` in memory.
+    /// `nil` for a database in memory.
     private let migrations: FormatMigrations?
     private let path: String
-    /// The lock tells processes apart and not threads.
+    /// Serialises the threads of this process; the lock only excludes other processes.
     private let turn = LockedValue(())
     private static let lockTimeout = Duration.seconds(30)
 
-    /// Opens a file, making it with its tables if there is none.
+    /// Opens a file, and creates it with its tables if it is missing.
     ///
     /// - Parameters:
-    ///   - migrations: What tells the file from others, and takes one of an older format to the newest.
-    ///   - pageSize: Bytes of a page of a file that is made.
+    ///   - url: The file.
+    ///   - migrations: The application id and the formats of the file, with the steps from an older format to the newest.
+    ///   - tables: SQL that creates the tables.
+    ///   - pageSize: Bytes of a page, for a file that is created.
     ///   - cacheSize: Kibibytes of pages that the writing connection keeps.
-    ///   - prepare: Is called for each connection.
+    ///   - prepare: Called for each connection.
     /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat`, `busy`, `io`.
     package init(
         at url: URL, migrations: FormatMigrations, tables: String, pageSize: Int = 16384, cacheSize: Int = 16_000,
@@ -35,7 +37,7 @@ package final class SharedDatabase: @unchecked Sendable {
         let checkpointer = WALCheckpointer(pageSize: pageSize)
         var configuration = Self.configuration(prepare)
         configuration.prepareDatabase { db in
-            // First: a connection that is refused must not move the log as it closes, and remove it.
+            // This comes first: otherwise a connection that is refused later would checkpoint and remove the log when it closes.
             let handle = try db.handle
             try checked { tide_connection_prepare(handle, &$0) }
             try db.readFirstPage(of: url.path)
@@ -53,11 +55,11 @@ package final class SharedDatabase: @unchecked Sendable {
                 throw StoreError(.notAStore, "\(url.path) is a SQLite database of another kind")
             }
             try LogExamination.checkBeforeWriting(url.path)
-            // Behind the checks: what is refused stays as it is.
+            // This comes after the checks: a file that is refused stays as it is.
             try Self.makePrivate(url)
             let pool = try DatabaseCreation.openPool(url.path, configuration)
             try pool.writeWithoutTransaction { db in
-                // A pool has made it less.
+                // `DatabasePool` sets `synchronous` to NORMAL.
                 try db.execute(sql: "PRAGMA synchronous = FULL")
                 try checkpointer.watch(db)
                 try Self.makeTables(db, path: url.path, migrations: migrations, tables: tables)
@@ -70,17 +72,17 @@ package final class SharedDatabase: @unchecked Sendable {
         isShared = true
     }
 
-    /// Makes a file that is missing for its owner alone, and takes one that is there for its owner alone, whatever the folder and the umask
-    /// say. SQLite gives what it puts beside the file the same mode.
+    /// Creates a missing file with permissions for its owner alone, and restricts an existing file to its owner, whatever the
+    /// umask is. SQLite gives the files beside it the same permissions.
     ///
-    /// A file that is there is not opened: closing it would release the locks that SQLite has on it in this process.
+    /// An existing file is not opened: closing it would release the locks that SQLite has on it in this process.
     private static func makePrivate(_ url: URL) throws(StoreError) {
         let made = open(url.path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard made < 0 else {
             close(made)
             return
         }
-        // What else is wrong with it, opening it tells.
+        // Opening the database reports any other problem.
         guard errno == EEXIST else { return }
         for path in [url.path, url.path + "-wal", url.path + "-shm"] {
             var status = stat()
@@ -89,7 +91,7 @@ package final class SharedDatabase: @unchecked Sendable {
         }
     }
 
-    /// Keeps everything in memory.
+    /// Makes a database in memory.
     package init(inMemoryWith tables: String, prepare: @escaping @Sendable (Database) throws -> Void) throws {
         let queue = try DatabaseQueue(configuration: Self.configuration(prepare))
         try queue.write { db in try db.execute(sql: tables) }
@@ -120,14 +122,17 @@ package final class SharedDatabase: @unchecked Sendable {
         try migrations.migrate(db, path: path)
     }
 
-    /// Reads what is committed, side by side with what is written.
+    /// A reader of committed data. It reads while other threads write.
     package var reader: any DatabaseReader { writer }
 
-    /// Writes in one transaction, durable when this returns. Blocks the calling thread.
+    /// Writes in one transaction, which is durable when this returns. Blocks the calling thread.
+    ///
+    /// - Throws: ``StoreError`` `busy` when another process has held the lock for 30 s; `newerFormat` or `olderFormat` when the
+    ///   file's format has changed; `io`; the errors of `body`, after which nothing is written.
     package func write<Result>(_ body: (Database) throws -> Result) throws -> Result {
         var result: Result?
         try turn.withLock { _ in
-            // In memory there is nobody to lock out.
+            // No other process can have a database in memory.
             guard isShared else {
                 result = try writer.write(body)
                 return
@@ -148,26 +153,27 @@ package final class SharedDatabase: @unchecked Sendable {
         return result!
     }
 
-    /// Moves all that has been written from the log into the database, and empties the log: a deleted row is in neither then. Blocks the
+    /// Moves the whole log into the database, and empties the log. A deleted row is in neither file afterwards. Blocks the
     /// calling thread.
     ///
-    /// - Returns: `false` where reads or another process are in the way; a later checkpoint does the rest.
+    /// - Returns: `false` if readers or another process prevent it; a later checkpoint does the rest.
     package func tryToEmptyLog() -> Bool {
         guard isShared else { return true }
         return turn.withLock { _ -> Bool in
-            // A lock that can't be had is another's; a write reports what is wrong with it.
+            // If the lock can't be taken for another reason than another process, the next write reports it.
             guard (try? lock?.acquireIfFree()) == true else { return false }
             defer { lock?.release() }
-            // What can't be moved stays in the log, and a write tells what is wrong.
+            // Pages that can't be moved stay in the log, and the next write reports the problem.
             guard (try? WALCheckpointer.checkpoint(writer, truncate: true)) != nil else { return false }
             var status = stat()
             return lstat(path + "-wal", &status) != 0 || status.st_size == 0
         }
     }
 
-    /// Tries to empty the log of a database for a second at the most. It waits on no thread: who writes meanwhile has the database.
+    /// Tries to empty the log of a database, for about a second at the most. Between the tries it blocks no thread, and other
+    /// writes can run.
     ///
-    /// - Parameter attempt: ``tryToEmptyLog()`` where it may block a thread.
+    /// - Parameter attempt: Calls ``tryToEmptyLog()`` on a thread that may be blocked.
     package static func emptyLog(_ attempt: @Sendable () async -> Bool) async {
         for number in 0..<20 {
             if number > 0 { try? await Task.sleep(for: .milliseconds(50)) }
@@ -175,14 +181,14 @@ package final class SharedDatabase: @unchecked Sendable {
         }
     }
 
-    /// Whether ``rest()`` would have something to do. By whoever has just written.
+    /// Whether ``rest()`` would checkpoint. To be read after a write.
     package var isWorthResting: Bool { isShared && turn.withLock { _ in checkpointer.isWorthMoving } }
 
-    /// Moves what has been written from the log into the database, so that no write has to do it when the log has grown long. For moments
-    /// when no write waits; does nothing while another process writes. Blocks the calling thread.
+    /// Checkpoints the log while no write waits, so that no later write has to do it when the log has grown long. Does nothing
+    /// while another process writes. Blocks the calling thread.
     package func rest() {
         turn.withLock { _ in
-            // A lock that can't be had is another's; a write reports what is wrong with it.
+            // If the lock can't be taken for another reason than another process, the next write reports it.
             guard isShared, (try? lock?.acquireIfFree()) == true else { return }
             checkpointer.checkpointIfIdle(writer)
             lock?.release()

@@ -9,7 +9,8 @@ extension StoreError.Code {
         }
     }
 
-    /// The sentences of all codes. `invalid`, `sql` and `invalidName` are for programmers, and their message is more use.
+    /// The sentences of all codes except `invalid`, `sql` and `invalidName`, which are for programmers: their messages are more
+    /// useful to them.
     static let german: [StoreError.Code: String] = [
         .notFound: "Was gesucht wurde, ist nicht vorhanden.",
         .unreadable: "Die Daten dürfen nicht gelesen werden.",
@@ -37,7 +38,7 @@ extension StoreError.Code {
 }
 
 extension StoreError.Recovery {
-    /// What the caller can do, as a sentence; `nil` where the message says it, or nothing helps.
+    /// The recovery as a sentence; `nil` if the message has it, or if nothing helps.
     func sentence(in language: ErrorLanguage) -> String? {
         switch (language, self) {
         case (.english, .retry): "Try again later."

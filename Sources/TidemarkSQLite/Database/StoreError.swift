@@ -3,9 +3,9 @@ public import Foundation
 import GRDB
 import TidemarkModel
 
-/// Why a store could not do what was asked. Two errors are equal when their codes are.
+/// The error of an operation on a store. Two errors are equal if their codes are.
 public struct StoreError: Error, Sendable {
-    /// The kind of failure; more may come.
+    /// The kind of failure. Later versions may have more codes.
     public struct Code: RawRepresentable, Hashable, Sendable {
         /// The code's name, such as `notFound`.
         public let rawValue: String
@@ -14,15 +14,16 @@ public struct StoreError: Error, Sendable {
 
         /// There is no container or store at that place.
         public static let notFound = Code(rawValue: "notFound")
-        /// The container is there and may not be read.
+        /// The container exists, but the process may not read it.
         public static let unreadable = Code(rawValue: "unreadable")
-        /// What is there is no Tidemark store.
+        /// The file or folder is not a Tidemark store.
         public static let notAStore = Code(rawValue: "notAStore")
         /// The store was written by a newer version.
         public static let newerFormat = Code(rawValue: "newerFormat")
         /// The store has a format older than those that this version reads.
         public static let olderFormat = Code(rawValue: "olderFormat")
-        /// Another process began to write to the store while it was read without a lock; what was read last is void.
+        /// Another process began to write to the store while it was read without a lock. The results of the read are void; read
+        /// again.
         public static let changed = Code(rawValue: "changed")
         /// The container or a file in it can't be made.
         public static let cannotCreate = Code(rawValue: "cannotCreate")
@@ -32,11 +33,11 @@ public struct StoreError: Error, Sendable {
         public static let diskFull = Code(rawValue: "diskFull")
         /// Another process has held the store's lock for too long.
         public static let busy = Code(rawValue: "busy")
-        /// What is on disk breaks the format's rules.
+        /// The data on disk violates the format.
         public static let corrupt = Code(rawValue: "corrupt")
-        /// A record's values are not what its digest says.
+        /// A record's values do not match its digest.
         public static let damaged = Code(rawValue: "damaged")
-        /// In production: a type or field that the schema lacks; or a schema that contradicts the store's.
+        /// A schema contradicts the store's; or, in the production environment, the schema lacks a type or field.
         public static let schema = Code(rawValue: "schema")
         /// The caller gave a value, a name or a number that is not allowed.
         public static let invalid = Code(rawValue: "invalid")
@@ -44,7 +45,7 @@ public struct StoreError: Error, Sendable {
         public static let historyTokenExpired = Code(rawValue: "historyTokenExpired")
         /// The content of an asset is in the cloud and not on this device.
         public static let notDownloaded = Code(rawValue: "notDownloaded")
-        /// SQL that the caller gave is wrong.
+        /// The caller's SQL is wrong.
         public static let sql = Code(rawValue: "sql")
         /// A container or a group can't have that name.
         public static let invalidName = Code(rawValue: "invalidName")
@@ -52,13 +53,14 @@ public struct StoreError: Error, Sendable {
         public static let untrusted = Code(rawValue: "untrusted")
         /// The container was closed.
         public static let closed = Code(rawValue: "closed")
-        /// The core refused for another reason.
+        /// The C core failed for another reason.
         public static let core = Code(rawValue: "core")
     }
 
     /// What the caller can do.
     public enum Recovery: Sendable {
-        /// Try again later; delete files, then try again; show the message, because a person has to decide or mend something.
+        /// Try again later (`retry`). Delete files, then try again (`freeSpace`). Show the message, because a person has to
+        /// decide or repair something (`askThePerson`).
         case retry, freeSpace, askThePerson
         /// Discard the records and the token that were fetched, and fetch everything again.
         case reset
@@ -70,12 +72,12 @@ public struct StoreError: Error, Sendable {
 
     /// The kind of failure, for programs to act on.
     public let code: Code
-    /// What happened, where, and what helps.
+    /// What happened, where, and the remedy.
     public let message: String
-    /// The message ends with what helps: a caller that adds a remedy of its own leaves this error as it is.
+    /// Whether the message ends with a remedy. A caller that adds remedies adds none to this error.
     package let namesRemedy: Bool
 
-    /// Makes an error. `message` says in a sentence, without a final period, what happened, where, and what helps.
+    /// Makes an error. `message` says in a sentence, without a final period, what happened, where, and the remedy.
     public init(_ code: Code, _ message: String) {
         self.init(code, message, namesRemedy: false)
     }
@@ -101,11 +103,11 @@ public struct StoreError: Error, Sendable {
 }
 
 extension StoreError.Code {
-    /// The container is at another place now, or another has come to its place; the message says which.
+    /// The container is at another place now, or another container is at its place; the message says which.
     public static let moved = StoreError.Code(rawValue: "moved")
-    /// What is there is the copy that a move has begun: it does not count yet.
+    /// The container is the incomplete copy of a move that has begun, and can't be opened yet.
     public static let incompleteCopy = StoreError.Code(rawValue: "incompleteCopy")
-    /// A move, its rolling back, a backup or a restoration can't be done as things are.
+    /// A move, its rollback, a backup or a restoration is not possible in this state.
     public static let cannotMove = StoreError.Code(rawValue: "cannotMove")
 }
 
@@ -118,9 +120,9 @@ extension StoreError: CustomStringConvertible {
 }
 
 extension StoreError {
-    /// The core's failure as an error of ours.
+    /// Makes a `StoreError` from a failure of the C core.
     package init(_ error: tide_error) {
-        // Of a reader whose store had no index of its log.
+        // The error of a reader that has read a store without an index of its log.
         if error.status == TIDE_BUSY, error.system == ResultCode.SQLITE_BUSY_SNAPSHOT.rawValue {
             self.init(.changed, "\(error.text): another process began to write to the store meanwhile. Read it again")
             return
@@ -137,9 +139,11 @@ extension StoreError {
         self.init(code, error.text)
     }
 
-    /// GRDB's failure, or any other, as an error of ours.
+    /// Makes a `StoreError` from an error of GRDB, or any other error.
     ///
-    /// - Parameter path: Of the database, if it is known.
+    /// - Parameters:
+    ///   - what: The operation that failed, as words after "cannot".
+    ///   - path: The path of the database, if it is known.
     package init(_ error: any Error, doing what: String, with path: String? = nil) {
         switch error {
         case let error as StoreError:
@@ -150,7 +154,7 @@ extension StoreError {
             self.init(
                 .unreadable,
                 "cannot \(what): a transaction was broken off, and its journal is left. Open the container for writing once")
-        // SQLite opens a file for reading where it can't open it for writing, and says so when something is written.
+        // If SQLite can't open a file for writing, it opens the file for reading, and fails at the first write.
         case let error as DatabaseError where error.resultCode == .SQLITE_READONLY:
             self.init(
                 .io,
@@ -158,7 +162,7 @@ extension StoreError {
                 cannot \(what): the database\(path.map { " " + $0 } ?? ""), or the log beside it, could be opened for reading only. \
                 Make sure that its files can be written, and that their disk works and has room
                 """)
-        // The second one is SQLite's own message of a connection that is none.
+        // "out of memory" is SQLite's message for a missing connection.
         case let error as DatabaseError
         where error.resultCode == .SQLITE_MISUSE && ["Connection is closed", "out of memory"].contains(error.message):
             self.init(.closed, "cannot \(what): the container was closed. Open it again")
@@ -173,7 +177,7 @@ extension StoreError {
                 case .SQLITE_IOERR, .SQLITE_CANTOPEN: .io
                 default: .core
                 }
-            // Where only a step of a copy has failed, the connection has no message of its own.
+            // If a step of a copy has failed, the connection has no message of its own.
             let message = error.message.flatMap { $0 == "not an error" ? nil : $0 } ?? error.resultCode.description
             self.init(code, "cannot \(what): \(message)")
         case is RowDecodingError:
@@ -191,7 +195,7 @@ extension tide_error {
     }
 }
 
-/// Runs a call of the core and throws what it reports.
+/// Runs a call of the C core, and throws the failure that it reports.
 package func checked(_ body: (inout tide_error) -> tide_status) throws(StoreError) {
     var error = tide_error()
     let status = body(&error)

@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs an actor's work on a thread of its own queue, so that blocking on disk never occupies the cooperative pool.
+/// Runs an actor's jobs on a queue of its own, so that waiting for the disk never blocks a thread of the cooperative pool.
 package final class StoreExecutor: SerialExecutor {
     private let queue: DispatchQueue
 
@@ -8,7 +8,7 @@ package final class StoreExecutor: SerialExecutor {
         queue = DispatchQueue(label: label)
     }
 
-    /// Runs `body` on the queue, and returns when it has ended. Not from the queue itself.
+    /// Runs `body` on the queue, and returns when it has ended. It must not be called on the queue itself.
     package func sync<Result>(_ body: () throws -> Result) rethrows -> Result { try queue.sync(execute: body) }
 
     package func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }

@@ -1,14 +1,14 @@
 package import Foundation
 
-/// Small files that are there whole or not at all, also after a power cut.
+/// Writes and reads small files. After a power cut, too, a file is complete or absent.
 package enum DurableFile {
-    /// Called with the path of a file or folder that this type or ``Folder`` has made durable, for tests of the order.
+    /// Called with the path of a file or folder that this type or ``Folder`` has made durable. For tests of the order.
     @TaskLocal package static var onSynchronized: (@Sendable (_ path: String) -> Void)?
 
     /// Writes a value as JSON.
     ///
-    /// - Parameter replaces: Whether what stands there may go.
-    /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`, or `cannotMove` when something is there that may not go.
+    /// - Parameter replaces: Whether an existing file is replaced.
+    /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`; `cannotMove` when a file exists and may not be replaced.
     package static func write(_ value: some Encodable, to url: URL, replaces: Bool = true) throws(StoreError) {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -21,9 +21,9 @@ package enum DurableFile {
         try write(data, to: url, replaces: replaces)
     }
 
-    /// Writes a value as JSON to a file that is not there.
+    /// Writes a value as JSON to a new file.
     ///
-    /// - Returns: `false` when another process has just made the file.
+    /// - Returns: `false` when the file exists, because another process has just made it.
     /// - Throws: ``StoreError`` `diskFull`, `io`, `notFound`.
     package static func create(_ value: some Encodable, at url: URL) throws(StoreError) -> Bool {
         do throws(StoreError) {
@@ -38,7 +38,8 @@ package enum DurableFile {
     /// Writes bytes as they are.
     package static func write(_ data: Data, to url: URL, replaces: Bool = true) throws(StoreError) {
         let folder = try Folder(at: url.deletingLastPathComponent(), followsLink: true)
-        // Its lock says that this process lives: what a process has left that was killed can be told from it, and goes.
+        // The lock shows that this process is alive. Temporary files without a lock are from killed processes, and can be
+        // removed.
         let (temporary, descriptor) = try folder.makeTemporaryFile(for: url.lastPathComponent, mode: 0o600)
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
@@ -50,16 +51,16 @@ package enum DurableFile {
                 try name(temporary, url.lastPathComponent, in: folder)
             }
         } catch {
-            // The caller gets the first error; a temporary file that stays has a name of its own.
+            // The caller gets the first error. A temporary file that stays is in nobody's way.
             try? folder.remove(temporary)
             throw error
         }
-        // Locked until it has its name.
+        // The open file holds the lock until it has its name.
         withExtendedLifetime(file) {}
         try folder.synchronize()
     }
 
-    /// Removes a file; that it is gone already is no error.
+    /// Removes a file. A missing file is no error.
     package static func remove(_ name: String, in url: URL) throws(StoreError) {
         let folder = try Folder(at: url, followsLink: true)
         try folder.remove(name)
@@ -68,7 +69,7 @@ package enum DurableFile {
 
     /// Reads and decodes a file; `nil` when there is none.
     ///
-    /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no JSON of that form.
+    /// - Throws: ``StoreError`` `io`, `unreadable`; `corrupt` when the file is not JSON of this type.
     package static func read<Value: Decodable>(_ type: Value.Type, from url: URL) throws(StoreError) -> Value? {
         guard let data = try data(of: url) else { return nil }
         do {
@@ -78,14 +79,15 @@ package enum DurableFile {
         }
     }
 
-    /// More than any of these files has.
+    /// The most bytes that are read. Every file of this kind is smaller.
     static let sizeLimit = 1 << 16
 
-    /// - Throws: ``StoreError`` `io`, `unreadable`, or `corrupt` when it is no file, or a longer one than these are.
+    /// Reads the bytes of a file; `nil` when there is none.
     ///
     /// - Parameters:
-    ///   - limit: Bytes that the file has at the most.
-    ///   - followsLink: Whether a symbolic link may stand for it.
+    ///   - limit: The most bytes that the file may have.
+    ///   - followsLink: Whether the file may be a symbolic link.
+    /// - Throws: ``StoreError`` `io`, `unreadable`; `corrupt` when it is not a regular file, or is longer than `limit`.
     package static func data(
         of url: URL, limit: Int = sizeLimit, followsLink: Bool = false
     ) throws(StoreError) -> Data? {
@@ -103,7 +105,7 @@ package enum DurableFile {
             guard fstat(opened, &status) == 0, status.st_mode & S_IFMT == S_IFREG else {
                 throw StoreError(.corrupt, "\(url.path) is no file")
             }
-            // A file of that size need not be read to be refused.
+            // A longer file is refused without reading it.
             let data = status.st_size <= limit ? try file.read(upToCount: limit + 1) ?? Data() : nil
             guard let data, data.count <= limit else {
                 throw StoreError(.corrupt, "\(url.path) is longer than \(limit) bytes, which is more than it can have")
@@ -114,9 +116,9 @@ package enum DurableFile {
         }
     }
 
-    /// Writes all of some bytes to an open file. They are not durable yet.
+    /// Writes bytes to an open file. They are not durable yet.
     ///
-    /// - Parameter path: The file's, for the message.
+    /// - Parameter path: The file's path, for the message.
     /// - Throws: ``StoreError`` `diskFull`, `io`.
     package static func write(_ data: Data, to file: FileHandle, path: String) throws(StoreError) {
         var done = 0
@@ -130,15 +132,16 @@ package enum DurableFile {
 
     /// Makes the bytes of an open file durable.
     ///
-    /// - Parameter path: The file's, for the message.
+    /// - Parameter path: The file's path, for the message.
     /// - Throws: ``StoreError`` `diskFull`, `io`.
     package static func synchronize(_ file: FileHandle, path: String) throws(StoreError) {
-        // A handle that is used no more may close its descriptor before the call.
+        // Without this, the handle could be released, and its descriptor closed, before the call.
         guard withExtendedLifetime(file, { flush(file.fileDescriptor) }) else { throw Folder.failure("make durable", path) }
         onSynchronized?(path)
     }
 
-    /// `fsync`; on Darwin, where that leaves what the disk has in its own memory, `F_FULLFSYNC`, as far as the file system has it.
+    /// Calls `fsync`. On Darwin, where `fsync` leaves data in the disk's own cache, it calls `F_FULLFSYNC` if the file system
+    /// supports that.
     static func flush(_ descriptor: Int32) -> Bool {
         #if canImport(Darwin)
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return true }
@@ -146,12 +149,12 @@ package enum DurableFile {
         return fsync(descriptor) == 0
     }
 
-    /// Gives a file a name that nothing may have.
+    /// Gives a temporary file its name. Fails if the name exists.
     private static func name(_ temporary: String, _ name: String, in folder: borrowing Folder) throws(StoreError) {
         if link("\(folder.path)/\(temporary)", "\(folder.path)/\(name)") == 0 { return try folder.remove(temporary) }
         switch errno {
         case EEXIST: throw StoreError(.cannotMove, "\(folder.path)/\(name) has just been made by another process")
-        // A file system without second names.
+        // The file system has no hard links.
         case EPERM, ENOTSUP, ENOSYS: try folder.rename(temporary, to: name)
         default: throw Folder.failure("make the file", "\(folder.path)/\(name)")
         }

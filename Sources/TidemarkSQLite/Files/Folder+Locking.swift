@@ -1,9 +1,12 @@
 import Foundation
 
-/// Files that say by their lock that whoever made them is alive. The locks are flock(2)'s, which the kernel drops with the process.
+/// Files with a lock that shows that the process which made them is alive. The locks are those of flock(2), which the kernel
+/// releases when the process ends.
 extension Folder {
-    /// Makes a file and locks it; the caller closes the descriptor, and lets go with that. `nil` when somebody who was clearing up
-    /// has seen it unlocked and removed it.
+    /// Makes a file and locks it. The caller closes the descriptor, which releases the lock.
+    ///
+    /// - Returns: The descriptor; `nil` when the name exists, or when another process that removes unlocked files has locked or
+    ///   removed the new file first.
     package borrowing func makeLockedFile(_ name: String, mode: UInt32 = 0o600) throws(StoreError) -> Int32? {
         let made = openat(descriptor, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode_t(mode))
         guard made >= 0 else {
@@ -17,16 +20,16 @@ extension Folder {
             try remove(name)
             throw failure
         }
-        // Whoever removes it holds the lock meanwhile: what has a name now keeps it.
+        // A process that removes the file holds its lock. So a file that has a name now, under this lock, keeps it.
         var status = stat()
         if fstat(made, &status) == 0, status.st_nlink > 0 { return made }
         close(made)
         return nil
     }
 
-    /// Makes a hidden file that gets its name later, and locks it: its name shows what it is to become, its lock that its process lives.
+    /// Makes and locks a hidden file that gets its final name later. The temporary name contains the final one.
     ///
-    /// - Returns: The name that it has meanwhile, and its descriptor, which the caller closes once the file has its name.
+    /// - Returns: The temporary name, and the descriptor, which the caller closes once the file has its final name.
     /// - Throws: ``StoreError``.
     package borrowing func makeTemporaryFile(
         for name: String, mode: UInt32
@@ -37,9 +40,9 @@ extension Folder {
         }
     }
 
-    /// Removes the hidden files that processes have left that died while they wrote a file. One that can't be removed stays.
+    /// Removes the temporary files of processes that died while they wrote a file. A file that can't be removed stays.
     ///
-    /// - Parameter isOwn: Tells by the name of a file whether it is the caller's.
+    /// - Parameter isOwn: Returns whether a final name is one of the caller's files.
     /// - Throws: ``StoreError`` when the folder can't be listed.
     /// - Complexity: Lists the folder.
     package borrowing func removeTemporaryFiles(where isOwn: (String) -> Bool) throws(StoreError) {
@@ -52,7 +55,7 @@ extension Folder {
 
     private static func temporaryName(for name: String) -> String { ".\(name).\(UUID().uuidString)\(temporarySuffix)" }
 
-    /// The name that a temporary file is to get; `nil` for other files.
+    /// The final name of a temporary file; `nil` for other files.
     private static func finalName(of temporary: String) -> String? {
         guard temporary.hasPrefix("."), temporary.hasSuffix(temporarySuffix) else { return nil }
         let middle = temporary.dropFirst().dropLast(temporarySuffix.count)
@@ -62,10 +65,10 @@ extension Folder {
         return String(middle[..<dot])
     }
 
-    /// Removes a file that nobody has locked.
+    /// Removes a file that no process has locked.
     borrowing func removeIfUnlocked(_ name: String) throws(StoreError) {
         let opened = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
-        // Gone already, or somebody else's.
+        // The file is gone already, or may not be opened.
         guard opened >= 0 else { return }
         defer { close(opened) }
         if flock(opened, LOCK_EX | LOCK_NB) == 0 { try remove(name) }

@@ -1,12 +1,12 @@
 package import Foundation
 
-/// A directory that is held open: what is done in it is done there, whatever its path has come to mean since.
+/// A directory that is held open. Operations work in that directory even if another one is at its path by then.
 ///
-/// No name in it is followed when it is a symbolic link: what lies in a container may have been put there by others.
+/// Symbolic links in the directory are not followed: another user may have put them into a container.
 package struct Folder: ~Copyable {
     package enum Kind: Sendable {
         case file, folder
-        /// Symbolic links among them.
+        /// Anything else, such as a symbolic link.
         case other
     }
 
@@ -18,7 +18,9 @@ package struct Folder: ~Copyable {
     package let path: String
     package let descriptor: Int32
 
-    /// - Parameter followsLink: Whether a symbolic link may stand for the directory itself.
+    /// Opens a directory.
+    ///
+    /// - Parameter followsLink: Whether `url` may be a symbolic link to the directory.
     /// - Throws: ``StoreError`` `notFound` or `io`.
     package init(at url: URL, followsLink: Bool = false) throws(StoreError) {
         try self.init(in: AT_FDCWD, name: url.path, path: url.path, flags: followsLink ? 0 : O_NOFOLLOW)
@@ -33,12 +35,13 @@ package struct Folder: ~Copyable {
 
     deinit { close(descriptor) }
 
-    /// The folder of that name in it.
+    /// Opens the folder of a name in this folder.
     package borrowing func folder(_ name: String) throws(StoreError) -> Folder {
         try Folder(in: descriptor, name: name, path: "\(path)/\(name)", flags: O_NOFOLLOW)
     }
 
-    /// What lies in it, in the order of names; at most `limit` of it, then whatever the file system lists first.
+    /// Returns the entries of the folder, in the order of their names. If there are more than `limit`, it returns those that the
+    /// file system lists first.
     package borrowing func entries(limit: Int = .max) throws(StoreError) -> [Entry] {
         let listed = openat(descriptor, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard listed >= 0, let stream = fdopendir(listed) else { throw Self.failure("list", path) }
@@ -59,7 +62,7 @@ package struct Folder: ~Copyable {
         return entries.sorted { $0.name < $1.name }
     }
 
-    /// Returns what lies in a folder, in the order of names, and nothing if the folder is missing.
+    /// Returns the entries of a folder, in the order of their names; an empty list if the folder is missing.
     package static func entriesIfPresent(at url: URL, followsLink: Bool = false) throws(StoreError) -> [Entry] {
         do throws(StoreError) {
             return try Folder(at: url, followsLink: followsLink).entries()
@@ -73,7 +76,7 @@ package struct Folder: ~Copyable {
         case Int(DT_REG): return .file
         case Int(DT_DIR): return .folder
         case Int(DT_UNKNOWN):
-            // Some file systems keep it from the listing.
+            // Some file systems do not list the kind.
             var status = stat()
             guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return .other }
             return Self.isFile(status) ? .file : status.st_mode & S_IFMT == S_IFDIR ? .folder : .other
@@ -83,7 +86,7 @@ package struct Folder: ~Copyable {
 
     /// Opens a regular file for reading.
     package borrowing func openFile(_ name: String) throws(StoreError) -> FileHandle {
-        // Non-blocking, should it be a FIFO.
+        // Non-blocking, because opening a FIFO would wait.
         let opened = openat(descriptor, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard opened >= 0 else { throw Self.failure("open the file", "\(path)/\(name)") }
         let file = FileHandle(fileDescriptor: opened, closeOnDealloc: true)
@@ -94,7 +97,7 @@ package struct Folder: ~Copyable {
         return file
     }
 
-    /// Makes a new file; what stands under the name is removed.
+    /// Makes a new file. A file that has the name is removed first.
     package borrowing func makeFile(_ name: String, mode: mode_t) throws(StoreError) -> FileHandle {
         unlinkat(descriptor, name, 0)
         let opened = openat(descriptor, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode)
@@ -102,31 +105,33 @@ package struct Folder: ~Copyable {
         return FileHandle(fileDescriptor: opened, closeOnDealloc: true)
     }
 
-    /// Whether the folder has anything of that name, a link too.
+    /// Whether the folder has an entry of that name, including a symbolic link.
     package borrowing func has(_ name: String) -> Bool {
         var status = stat()
         return fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0
     }
 
-    /// Removes what is no folder; that it is gone already is no error.
+    /// Removes an entry that is not a folder. A missing entry is no error.
     package borrowing func remove(_ name: String) throws(StoreError) {
         guard unlinkat(descriptor, name, 0) == 0 || errno == ENOENT else { throw Self.failure("remove", "\(path)/\(name)") }
     }
 
-    /// Gives a file of this folder another name in it, in the place of what has it.
+    /// Renames a file within this folder. It replaces a file that has the new name.
     package borrowing func rename(_ name: String, to other: String) throws(StoreError) {
         guard renameat(descriptor, name, descriptor, other) == 0 else { throw Self.failure("make the file", "\(path)/\(other)") }
     }
 
-    /// Makes durable which names are in it.
+    /// Makes the names in the folder durable.
     package borrowing func synchronize() throws(StoreError) {
         guard DurableFile.flush(descriptor) else { throw Self.failure("make durable", path) }
         DurableFile.onSynchronized?(path)
     }
 
-    /// Makes a directory and those above it as far as they are missing, with their names durable.
+    /// Makes a directory, and the missing directories above it. Their names are durable.
     ///
-    /// - Parameter top: A directory above, which is not made; `nil` makes all of them.
+    /// - Parameters:
+    ///   - mode: The permissions of the directory. Those of the directories above it follow from the umask.
+    ///   - top: A directory above, which is not made if it is missing; `nil` makes all of them.
     package static func make(_ url: URL, mode: mode_t, below top: URL? = nil) throws(StoreError) {
         if mkdir(url.path, mode) != 0 {
             if errno == EEXIST { return }
@@ -143,7 +148,7 @@ package struct Folder: ~Copyable {
 
     private static func isFile(_ status: stat) -> Bool { status.st_mode & S_IFMT == S_IFREG }
 
-    /// The error of a system call that has just failed.
+    /// Returns the error of a system call that has just failed, by `errno`.
     package static func failure(_ what: String, _ path: String) -> StoreError {
         let code: StoreError.Code =
             switch errno {

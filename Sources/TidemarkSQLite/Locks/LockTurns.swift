@@ -1,16 +1,16 @@
 package import Foundation
 import TidemarkModel
 
-/// The order in which the threads of this process come to a lock file: that in which they have asked for it.
+/// Orders the threads of this process that want a lock file: first come, first served.
 ///
-/// The file's own lock is looked at again and again by whoever waits for it, so that one who takes it back at once, as a bulk import does
-/// batch after batch, would hardly ever let anybody else in.
+/// The lock of the file itself is polled. A thread that takes it again at once, as a bulk import does batch after batch, would
+/// leave hardly any chance to others.
 ///
 /// `@unchecked Sendable`: the condition guards the queue.
 package final class LockTurns: @unchecked Sendable {
     let path: String
     private let condition = NSCondition()
-    /// The first has the turn.
+    /// The tickets of the waiting threads. The first one has the turn.
     private var queue: [UInt64] = []
     private var next: UInt64 = 0
 
@@ -19,7 +19,7 @@ package final class LockTurns: @unchecked Sendable {
     private struct Weak { weak var turns: LockTurns? }
     private static let all = LockedValue<[String: Weak]>([:])
 
-    /// Those of a lock file.
+    /// The turns of a lock file.
     package static func of(_ url: URL) -> LockTurns {
         let path = url.standardizedFileURL.path
         return all.withLock { all in
@@ -31,14 +31,14 @@ package final class LockTurns: @unchecked Sendable {
         }
     }
 
-    /// How many have the turn or wait for it.
+    /// The number of threads that have the turn or wait for it.
     package var count: Int {
         condition.lock()
         defer { condition.unlock() }
         return queue.count
     }
 
-    /// Waits for the turn; `false` when the time has passed.
+    /// Waits for the turn. Returns `false` when the deadline has passed.
     func begin(until deadline: ContinuousClock.Instant) -> Bool {
         condition.lock()
         defer { condition.unlock() }
@@ -56,7 +56,7 @@ package final class LockTurns: @unchecked Sendable {
         return true
     }
 
-    /// Lets the next one in.
+    /// Ends the turn, and lets the next thread have it.
     func end() {
         condition.lock()
         queue.removeFirst()

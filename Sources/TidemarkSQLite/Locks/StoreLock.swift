@@ -1,7 +1,7 @@
 import CTideCore
 package import Foundation
 
-/// Owns a lock file of the core; see `tide_lock.h`. It is released when the process dies.
+/// A lock file of the C core; see `tide_lock.h`. The lock is released when the process dies.
 package struct StoreLock: ~Copyable {
     private let lock: OpaquePointer
     private let turns: LockTurns
@@ -15,9 +15,12 @@ package struct StoreLock: ~Copyable {
 
     deinit { tide_lock_destroy(lock) }
 
-    /// Runs `body` under the lock, waiting for it at most `timeout`. Throws `busy` when the time has passed.
+    /// Runs `body` under the lock.
     ///
-    /// Within the process it goes by turns: who lets go of it and wants it back at once comes behind those who wait.
+    /// Threads of this process get the lock in the order in which they asked for it; see ``LockTurns``.
+    ///
+    /// - Parameter timeout: The longest wait for the lock.
+    /// - Throws: ``StoreError`` `busy` when the time has passed; the errors of `body`.
     package borrowing func withLock<Result>(timeout: Duration, _ body: () throws -> Result) throws -> Result {
         let deadline = ContinuousClock.now + timeout
         guard turns.begin(until: deadline) else {
@@ -35,10 +38,11 @@ package struct StoreLock: ~Copyable {
         try checked { tide_lock_acquire(lock, shared, milliseconds, &$0) }
     }
 
-    /// Whether the file at the lock's path is the one that is locked: whoever removes a container removes its locks with it.
+    /// Whether the file at the lock's path is still the locked file. It is not if the container was removed, since that removes
+    /// its lock files.
     package var isInPlace: Bool { tide_lock_is_in_place(lock) }
 
-    /// Takes the lock exclusively if nobody has it; returns whether it did.
+    /// Takes the lock exclusively if it is free. Returns whether it did.
     package borrowing func acquireIfFree() throws(StoreError) -> Bool {
         do {
             try acquire(shared: false, timeout: .zero)

@@ -3,25 +3,25 @@ import Foundation
 package import GRDB
 import TidemarkModel
 
-/// The numbered migrations of one kind of database: how a file of an older format becomes one of the newest.
+/// The numbered migrations of one kind of database: the steps that bring a file of an older format to the newest.
 ///
-/// `PRAGMA user_version` holds a file's format. Each step takes a file from one format to the next, in one transaction that also writes the
-/// new number, and is durable before the next step begins. A process that is killed leaves a file of one format or of the next, never
-/// something between; the next opening for writing goes on from there.
+/// `PRAGMA user_version` holds a file's format. Each step takes a file from one format to the next, in one transaction that also
+/// writes the new number, and is durable before the next step begins. A process that is killed leaves a file of one format or of
+/// the next, and nothing in between. The next opening for writing goes on from there.
 ///
 /// Rules for a step:
-/// - It is frozen once it is released: it reads and writes the two formats it lies between by SQL of its own, and calls nothing that changes
+/// - A step is frozen once it is released. It reads and writes its two formats by SQL of its own, and calls no code that changes
 ///   with later formats.
-/// - A step of a store that changes the values of records writes their digests, too (``rewrite(_:of:in:_:)`` does). It subtracts what the old
-///   value added to the digest and adds what the new one does: so a damaged row is still found to be damaged afterwards.
-/// - What it changes is no edit: it writes no history, and nothing of it is sent to a cloud.
-/// - What copies of containers of older formats read stays: `id` and `size` of `tide_assets`; `tide_types` and `tide_fields`, by which records
-///   are compared with their digests.
-/// - It works only on the database: a transaction can't undo a change of a file.
+/// - A step of a store that changes the values of records writes their digests, too (``rewrite(_:of:in:_:)`` does). It subtracts
+///   the old value's part from the digest, and adds the new value's. So a damaged row is still recognised as damaged afterwards.
+/// - A step's changes are not edits: it writes no history, and nothing is sent to a cloud.
+/// - A step keeps everything that copying a container of an older format reads: `id` and `size` of `tide_assets`, and
+///   `tide_types` and `tide_fields`, with which records are compared with their digests.
+/// - A step changes only the database: a transaction can't undo a change of another file.
 package struct FormatMigrations: Sendable {
-    /// From one format to the next.
+    /// A migration from one format to the next.
     package struct Step: Sendable {
-        /// What it does, in plain words: errors name it.
+        /// The step's effect in plain words. Errors name it.
         package let name: String
         let body: @Sendable (Database) throws -> Void
 
@@ -31,15 +31,15 @@ package struct FormatMigrations: Sendable {
         }
     }
 
-    /// A point that a migration comes to; tests stop it there.
+    /// A point of a migration. Tests stop a migration there.
     package enum Moment: Hashable, Sendable {
         /// The step to a format has run, and its transaction is still open.
         case applied(path: String, format: Int32)
         /// The step to a format is durable.
         case committed(path: String, format: Int32)
-        /// All stores of a container have the newest format, and `container.json` does not say so yet.
+        /// All stores of a container have the newest format, and `container.json` does not have it yet.
         case storesMigrated
-        /// `container.json` says so.
+        /// `container.json` has the newest format.
         case described
     }
 
@@ -47,9 +47,9 @@ package struct FormatMigrations: Sendable {
     package let applicationID: Int32
     /// The oldest format that can be migrated.
     package let oldest: Int32
-    /// From ``oldest`` on, without a gap.
+    /// The steps from ``oldest`` on, without a gap.
     package let steps: [Step]
-    /// Is called at each moment.
+    /// Called at each moment. For tests.
     package var hook: @Sendable (Moment) throws -> Void = { _ in }
 
     package init(applicationID: Int32, oldest: Int32, steps: [Step] = []) {
@@ -58,7 +58,7 @@ package struct FormatMigrations: Sendable {
         self.steps = steps
     }
 
-    /// The format of files that are made, and to which others are migrated.
+    /// The format of new files, and the format to which older files are migrated.
     package var newest: Int32 { oldest + Int32(steps.count) }
 
     /// These migrations with further steps.
@@ -66,7 +66,7 @@ package struct FormatMigrations: Sendable {
         FormatMigrations(applicationID: applicationID, oldest: oldest, steps: steps + more)
     }
 
-    /// Makes sure that this version can migrate a format, or needs not.
+    /// Makes sure that a format is the newest, or that this version can migrate it.
     ///
     /// - Throws: ``StoreError`` `newerFormat`, or `olderFormat` when the format is older than ``oldest``.
     package func checkIsKnown(_ format: Int, of path: String) throws(StoreError) {
@@ -83,7 +83,7 @@ package struct FormatMigrations: Sendable {
 
     /// Makes sure that a file has the newest format.
     ///
-    /// - Parameter remedy: What migrates a file of an older one: a whole sentence.
+    /// - Parameter remedy: A whole sentence that says how to migrate an older file.
     /// - Throws: ``StoreError`` `newerFormat`, `olderFormat`.
     package func checkIsNewest(_ format: Int, of path: String, remedy: @autoclosure () -> String) throws(StoreError) {
         try checkIsKnown(format, of: path)
@@ -93,11 +93,11 @@ package struct FormatMigrations: Sendable {
         }
     }
 
-    /// Makes sure, within a transaction, that no newer version has migrated the file since it was opened. All that the transaction reads
-    /// afterwards has the format that this version knows.
+    /// Makes sure, within a transaction, that no newer version has migrated the file since it was opened. Everything that the
+    /// transaction reads afterwards has the format that this version knows.
     ///
-    /// - Throws: ``StoreError`` `newerFormat`, `olderFormat` when an older file was put in its place.
-    /// - Complexity: A tenth of a microsecond in a transaction that has begun.
+    /// - Throws: ``StoreError`` `newerFormat`; `olderFormat` when an older file was put in its place.
+    /// - Complexity: About 0.1 µs in a transaction that has begun.
     package func checkIsUnchanged(_ db: Database, path: @autoclosure () -> String) throws {
         let found = try db.format
         guard found != newest else { return }
@@ -113,11 +113,12 @@ package struct FormatMigrations: Sendable {
         )
     }
 
-    /// Takes a file step by step to the newest format. Under the lock of its writers, on a connection that makes each commit durable.
+    /// Migrates a file step by step to the newest format. The caller holds the lock of writers, and the connection makes each
+    /// commit durable.
     ///
     /// - Returns: The format that the file had.
-    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat` before anything is changed; or what stopped a step, with the step's name: then the file has the format
-    ///   that the last finished step gave it.
+    /// - Throws: ``StoreError`` `notAStore`, `newerFormat`, `olderFormat` before anything is changed; or the failure of a step,
+    ///   with the step's name. The file then has the format of the last finished step.
     @discardableResult
     package func migrate(_ db: Database, path: String) throws -> Int32 {
         guard try Int32.fetchOne(db, sql: "PRAGMA application_id") == applicationID else {
@@ -136,7 +137,7 @@ package struct FormatMigrations: Sendable {
                 }
             } catch {
                 let what = "migrate \(path) from format \(format) to \(format + 1) (\(step.name))"
-                // A failure of another library gets a sentence that names the step; a failure of ours has a sentence without it.
+                // `StoreError.init(_:doing:)` names the step in errors of other libraries, and leaves a `StoreError` as it is.
                 let failure = StoreError(error, doing: what)
                 let reason = error is StoreError ? "cannot \(what): \(failure.message)" : failure.message
                 let remedy = failure.code == .diskFull ? "Free space on its disk; the" : "The"
@@ -151,9 +152,9 @@ package struct FormatMigrations: Sendable {
 }
 
 extension Database {
-    /// What `PRAGMA user_version` says.
+    /// The value of `PRAGMA user_version`.
     ///
-    /// Past GRDB's rows, which take six times as long: each transaction asks for it.
+    /// It is read without GRDB's rows, which take six times as long: each transaction reads it.
     var format: Int32 {
         get throws {
             let statement = try cachedStatement(sql: "PRAGMA user_version")
@@ -166,7 +167,7 @@ extension Database {
 }
 
 extension FormatMigrations: Hashable {
-    /// Two lists are equal when they are for the same files and have steps of the same names.
+    /// Two lists are equal if they have the same application id and oldest format, and steps of the same names.
     package static func == (left: FormatMigrations, right: FormatMigrations) -> Bool {
         left.applicationID == right.applicationID && left.oldest == right.oldest
             && left.steps.map(\.name) == right.steps.map(\.name)

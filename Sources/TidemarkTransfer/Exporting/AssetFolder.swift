@@ -3,19 +3,20 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Copies of assets, each once, and how a manifest names them. A copy gets its name when it is complete and durable.
+/// Copies assets into a folder, each once, and returns the paths by which a manifest names them. A copy gets its name when it is
+/// complete and durable.
 final class AssetFolder {
     private let folder: Folder
     private let reader: StoreReader
-    /// From the manifest's folder to the copies; empty when the copies are not below it.
+    /// The path from the manifest's folder to the copies; empty when the copies are not below it.
     private let prefix: String
     private var paths: [String: String] = [:]
-    /// Names for people; `nil`: copies are called by their identifiers.
+    /// The names of copies for people; `nil` if identifiers name the copies.
     private var names: AssetNames?
     private var label = ""
 
     var count: Int { paths.count - problems.count }
-    /// Why assets could not be copied, in the order in which records name them.
+    /// The reasons why assets could not be copied, in the order in which records name them.
     private(set) var problems: [String] = []
 
     init(
@@ -26,7 +27,7 @@ final class AssetFolder {
         do {
             try Folder.make(folder, mode: 0o777)
             let opened = try Folder(at: folder, followsLink: true)
-            // What exports into the same folder have left that were killed.
+            // Temporary files of killed exports into the same folder.
             try opened.removeTemporaryFiles { Self.isCopy($0) || names != nil && Self.isNamedCopy($0) }
             self.folder = opened
         } catch {
@@ -41,21 +42,21 @@ final class AssetFolder {
         prefix = path.hasPrefix(rootPath) ? String(path.dropFirst(rootPath.count)) : ""
     }
 
-    /// Notes the record whose assets come next.
+    /// Sets the record whose assets come next.
     func begin(_ record: StoredRecord) { if let names { label = names.label(record) } }
 
     func path(of id: String) throws -> String {
         if let path = paths[id] { return path }
-        // An identifier, or the reader would not have it: the name leads nowhere else.
+        // The reader only has assets with valid identifiers, so the file name can't lead out of the folder.
         let asset = try reader.asset(id)
         let source: FileHandle
         do {
             source = try reader.open(asset)
         } catch {
-            // One picture that is lost must not keep the others from being rescued.
+            // A missing asset must not stop the export of the others.
             return leaveOut(id, error.message)
         }
-        // Its size is right, its bytes need not be.
+        // The reader has only checked the size of the file.
         if case .damaged(let reason) = AssetFiles.examine(id, in: reader.container.assets) { return leaveOut(id, reason) }
         var name = "\(id).\(asset.pathExtension)"
         try writing("copy the asset \(id)") {
@@ -63,7 +64,7 @@ final class AssetFolder {
             if names == nil {
                 isCopied = try isThere(name, like: source)
             } else {
-                // A file that is there, and is not this asset, may be anybody's: it stays.
+                // An existing file with other contents may be the user's, and stays.
                 name =
                     try names?.name(label, asset.pathExtension) { name in
                         isCopied = try isThere(name, like: source)
@@ -96,7 +97,7 @@ final class AssetFolder {
         }
     }
 
-    /// What an error says, with the system's reason where Foundation's text leaves it out.
+    /// The text of an error, with the system's reason if Foundation's text lacks it.
     private static func reason(_ error: any Error) -> String {
         if let error = error as? StoreError { return error.message }
         let error = error as NSError
@@ -104,9 +105,9 @@ final class AssetFolder {
         return cause.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(cause.code))) : error.localizedDescription
     }
 
-    /// Whether a copy of an earlier export is there. One that was broken off, or changed since, has other bytes.
+    /// Whether the folder has a complete copy from an earlier export. It compares all bytes.
     private func isThere(_ name: String, like source: FileHandle) throws -> Bool {
-        // What can't be read as a file is replaced.
+        // An item that can't be read as a file is replaced.
         guard let copy = try? folder.openFile(name) else { return false }
         try source.seek(toOffset: 0)
         while true {
@@ -122,31 +123,31 @@ final class AssetFolder {
         let (temporary, descriptor) = try folder.makeTemporaryFile(for: name, mode: 0o644)
         let copy = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
-            // A comparison may have read it.
+            // A comparison may have moved the position in the file.
             try source.seek(toOffset: 0)
             while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
             try copy.synchronize()
             try folder.rename(temporary, to: name)
         } catch {
-            // What went wrong first is what is told; a temporary file that stays has a name of its own.
+            // The caller gets the first error. A temporary file that stays is in nobody's way.
             try? folder.remove(temporary)
             throw error
         }
-        // Locked until it has its name.
+        // The open file holds the lock until it has its name.
         withExtendedLifetime(copy) {}
     }
 
     private static let chunk = 1 << 20
 
-    /// Tells by its name whether a file is a copy of an asset: a digest of 32 digits, a size, and what kind it is.
+    /// Whether a file name is that of a copy of an asset: an identifier (a digest of 32 digits, a size and perhaps a number),
+    /// then an extension.
     private static func isCopy(_ name: String) -> Bool {
         let parts = name.prefix { $0 != "." }.split(separator: "-", omittingEmptySubsequences: false)
         return (parts.count == 2 || parts.count == 3) && Hexadecimal.isText(parts[0], ofBytes: 16)
             && parts.dropFirst().allSatisfy { !$0.isEmpty && $0.allSatisfy(\.isWholeNumber) }
     }
 
-    /// Tells whether a file, whose name while it was written was an export's, may be a copy with a name for people: its extension is one of those
-    /// that copies get.
+    /// Whether a temporary file may become a copy with a name for people: its final name has an extension that copies get.
     private static func isNamedCopy(_ name: String) -> Bool {
         ["bin", "gif", "heic", "jpg", "png", "tif", "webp"].contains(name.split(separator: ".").last.map(String.init))
     }

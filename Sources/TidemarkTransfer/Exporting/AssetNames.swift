@@ -3,13 +3,13 @@ import TidemarkModel
 import TidemarkSQLite
 import TidemarkStore
 
-/// Names for copies of assets that people can read: by the record's caption, title or file name, each name once.
+/// Makes readable names for copies of assets, from the record's caption, title or file name. Each name is used once.
 struct AssetNames {
-    /// In lower case: some file systems take both cases for one name.
+    /// The used names in lower case, because some file systems ignore the case of letters.
     private var taken: Set<String> = []
-    /// Of each label in lower case, the first number that is not taken.
+    /// For each label in lower case, the first number that is not used.
     private var numbers: [String: Int] = [:]
-    /// The places of the fields that a record is called by, in order of preference.
+    /// The indexes of the fields that can name a record, in order of preference.
     private let places: [Int]
 
     private static let fields = ["caption", "title", "name", "filename", "fileName", "path"]
@@ -23,7 +23,7 @@ struct AssetNames {
         places = Self.fields.compactMap { name in schema.fields.firstIndex { $0.name == name && $0.type == .string } }
     }
 
-    /// What a record is called by.
+    /// Returns the text that names a record's copies.
     func label(_ record: StoredRecord) -> String {
         for place in places {
             guard case .string(let text) = record.values[place] else { continue }
@@ -34,9 +34,9 @@ struct AssetNames {
         return label.isEmpty ? "asset" : label
     }
 
-    /// A name that no other copy has.
+    /// Returns a name that no other copy has.
     ///
-    /// - Parameter isFree: Whether a file of that name may be made.
+    /// - Parameter isFree: Returns whether a file of that name may be made.
     mutating func name(_ label: String, _ pathExtension: String, isFree: (String) throws -> Bool) rethrows -> String {
         func numbered(_ number: Int) -> String { "\(label)\(number == 1 ? "" : "-\(number)").\(pathExtension)" }
         let key = numbered(1).lowercased()
@@ -52,17 +52,18 @@ struct AssetNames {
         }
     }
 
-    /// A text as the name of a file: in one folder, of characters that every file system takes, not hidden, of moderate length.
+    /// Turns a text into a file name: without slashes, of characters that every file system allows, not hidden, and of moderate
+    /// length.
     static func safe(_ text: String) -> String {
         var name = ""
-        // Of a path, the file's own name, without its extension.
+        // If the text is a path or a file name, the name of the file without its extension is used.
         let last = text.split(separator: "/").last.map(String.init) ?? ""
         let stem =
             text.contains("/")
                 || ["jpg", "jpeg", "png", "heic", "tiff", "gif", "webp", "mov", "mp4", "pdf"].contains(
                     (last as NSString).pathExtension.lowercased())
             ? (last as NSString).deletingPathExtension : last
-        // More can't be part of the name, however long the text is.
+        // The rest of a long text can't be part of the name.
         let beginning = String(String.UnicodeScalarView(stem.unicodeScalars.prefix(10 * lengthLimit)))
         for character in beginning.precomposedStringWithCanonicalMapping {
             let isUnsafe = character.unicodeScalars.contains { scalar in

@@ -5,7 +5,8 @@ public import TidemarkStore
 
 /// Exports the records of a type as a manifest, and their assets as files.
 ///
-/// Importing an export again changes nothing. A damaged record is left out, and told: what nobody wrote goes nowhere. The file appears under its name when it is complete.
+/// Importing an export again changes nothing. Damaged records are left out, and ``Summary/damaged`` names them. The file appears
+/// under its name when it is complete.
 ///
 /// ```swift
 /// let export = BulkExport(from: container, type: "Destination", format: .jsonl, to: .file(URL(fileURLWithPath: "journal.jsonl")))
@@ -18,15 +19,15 @@ public struct BulkExport: Sendable {
         case jsonl, csv
     }
 
-    /// Where the manifest goes.
+    /// The place of the manifest.
     public enum Target: Sendable, Hashable {
-        /// A file, which appears when it is complete and replaces one that is there.
+    /// A file, which appears when it is complete, and replaces an existing file.
         case file(URL)
         /// The standard output of the process.
         case standardOutput
     }
 
-    /// What an export has written.
+    /// The result of an export.
     public struct Summary: Hashable, Sendable, Encodable {
         /// Records in the manifest.
         public var records = 0
@@ -34,9 +35,9 @@ public struct BulkExport: Sendable {
         public var assets = 0
         /// Bytes of the manifest.
         public var bytes = 0
-        /// What is wrong with assets that could not be copied: they are missing, or damaged. Their records name them by identifier.
+        /// The reasons why assets could not be copied: they are missing or damaged. Their records name them by identifier.
         public var problems: [String] = []
-        /// Names of records that are damaged, and are not among those exported.
+        /// The names of damaged records, which were not exported.
         public var damaged: [String] = []
     }
 
@@ -48,10 +49,18 @@ public struct BulkExport: Sendable {
     private let assets: URL?
     private let namesAssetsForPeople: Bool
 
+    /// Describes an export. Nothing is read before ``run(progress:)``.
+    ///
     /// - Parameters:
-    ///   - namesAssetsForPeople: Whether copies of assets are called by their records' captions, titles or names, and not by identifiers.
-    ///   - assets: The folder that gets copies of the assets; `nil`: fields name them as `asset:` and their identifier, which
-    ///   only a store that has them understands.
+    ///   - container: The container.
+    ///   - scope: The store whose records are exported.
+    ///   - type: The name of the record type.
+    ///   - format: The form of the manifest.
+    ///   - target: The place of the manifest.
+    ///   - assets: The folder that gets copies of the assets. If it is `nil`, fields have `asset:` and an identifier, which only
+    ///     a store with that asset can import.
+    ///   - namesAssetsForPeople: Whether the records' captions, titles or names are the names of the copies, in place of
+    ///     identifiers.
     public init(
         from container: ContainerDirectory, scope: StoreScope = .private, type: String, format: Format, to target: Target,
         assets: URL? = nil, namesAssetsForPeople: Bool = false
@@ -67,9 +76,9 @@ public struct BulkExport: Sendable {
 
     /// Runs the export to its end.
     ///
-    /// - Parameter progress: Called now and then with what was done so far, and the number of records in all.
-    /// - Throws: ``ImportError`` `options` when the target lies in the container; `output`, `writing` or `store`. The file is not there
-    ///   then.
+    /// - Parameter progress: Called from time to time with the summary so far, and the number of all records.
+    /// - Throws: ``ImportError`` `options` when the target is inside the container; `output`, `writing` or `store`. Then no file
+    ///   was made.
     public func run(progress: ((Summary, Int) -> Void)? = nil) throws -> Summary {
         do {
             try checkTargets()
@@ -81,7 +90,7 @@ public struct BulkExport: Sendable {
             let output = try OutputFile(target)
             let summary = try write(
                 reader: reader, schema: schema, folder: folder, output: output, progress: { progress?($0, total) })
-            // The copies first: the file names them.
+            // The copies come first, because the manifest names them.
             try folder?.finish()
             try output.finish()
             return summary

@@ -2,11 +2,12 @@ import Foundation
 import TidemarkSQLite
 import TidemarkStore
 
-/// What an export writes to: a file that gets its name when it is complete; or standard output, a pipe, a device, as it is.
+/// The output of an export: a file that gets its name when it is complete; or standard output, a pipe or a device, which are
+/// written to directly.
 final class OutputFile {
     private let handle: FileHandle
     private let shown: String
-    /// Of a file: where it is written, and where it goes.
+    /// For a file: its temporary and its final place.
     private let place: (temporary: URL, final: URL)?
     private var isFinished = false
 
@@ -22,12 +23,13 @@ final class OutputFile {
             (handle, place) = (FileHandle(fileDescriptor: descriptor, closeOnDealloc: true), nil)
             return
         }
-        // Through a link, so that what it leads to is written and the link stays.
+        // A symbolic link stays, and the file that it leads to is replaced.
         let final = url.resolvingSymlinksInPath()
         let (parent, name) = (final.deletingLastPathComponent(), final.lastPathComponent)
         do {
             let folder = try Folder(at: parent, followsLink: true)
-            // What exports to the same file have left that were killed. A folder that can't be listed may be written to.
+            // Temporary files of killed exports to the same file. An error does not matter: a folder that can't be listed may be
+            // writable.
             try? folder.removeTemporaryFiles { $0 == name }
             let made = try folder.makeTemporaryFile(for: name, mode: 0o644)
             handle = FileHandle(fileDescriptor: made.descriptor, closeOnDealloc: true)

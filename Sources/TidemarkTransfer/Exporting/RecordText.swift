@@ -3,17 +3,19 @@ public import TidemarkModel
 import TidemarkSQLite
 public import TidemarkStore
 
-/// Renders records as manifests have them (Documentation/Formats/manifest.md), so that what is exported can be imported again.
+/// Writes records in the form of manifests (Documentation/Formats/manifest.md), so that an export can be imported again.
 public struct RecordText {
     private let schema: RecordTypeSchema
-    /// What stands for an asset: `asset:` and its identifier, or the path of a copy.
+    /// Returns the text for an asset's identifier: `asset:` and the identifier, or the path of a copy.
     private let assetText: (String) throws -> String
     private let keys: [[UInt8]]
     private let nameKey: [UInt8]
 
     /// Makes a writer of one type's records.
     ///
-    /// - Parameter assetText: How an asset is named, from its identifier.
+    /// - Parameters:
+    ///   - schema: The record type.
+    ///   - assetText: Returns the text for an asset's identifier, such as the path of a copy.
     public init(
         schema: RecordTypeSchema, assetText: @escaping (String) throws -> String = Self.assetClaim
     ) {
@@ -23,7 +25,7 @@ public struct RecordText {
         keys = schema.fields.map { JSONWriter.encoded(name: $0.name) }
     }
 
-    /// How a manifest names an asset that the record holds already.
+    /// The text by which a manifest names an asset that the record has already: `asset:` and its identifier.
     public static func assetClaim(_ id: String) -> String { "asset:\(id)" }
 
     /// Appends a JSON object on one line, without fields that have no value.
@@ -77,14 +79,14 @@ public struct RecordText {
         }
     }
 
-    /// The names of a CSV's columns, and a line end.
+    /// Appends the names of a CSV's columns, and a line end.
     public func appendCSVHeader(to out: inout [UInt8]) {
         // Identifiers need no quotes.
         out += Array(([schema.nameField ?? "_name"] + schema.fields.map(\.name)).joined(separator: ",").utf8)
         out += [0x0d, 0x0a]
     }
 
-    /// Appends a CSV row and a line end; no value is an empty cell, an empty text a quoted one.
+    /// Appends a CSV row and a line end. A field without a value is an empty cell, and an empty text is a quoted empty cell.
     public func appendCSV(_ record: StoredRecord, to out: inout [UInt8]) throws {
         Self.appendCell(schema.shortName(of: record.name), to: &out)
         for (index, value) in record.values.enumerated() {
@@ -115,9 +117,9 @@ public struct RecordText {
         }
     }
 
-    /// Appends a text as a cell of a CSV file, in quotes where it needs them; an empty text does.
+    /// Appends a text as a cell of a CSV file. An empty text, and a text that needs quotes, is quoted.
     ///
-    /// A text that a spreadsheet would take for a formula gets an apostrophe before it, and so does one that is such a text behind
-    /// apostrophes: importing takes off one. Numbers, which are no texts, stay as they are.
+    /// A text that a spreadsheet would take for a formula gets an apostrophe before it. So does such a text that has apostrophes
+    /// before it already, because an import removes one apostrophe.
     public static func appendCell(_ text: String, to out: inout [UInt8]) { CSVText.appendCell(text, to: &out) }
 }

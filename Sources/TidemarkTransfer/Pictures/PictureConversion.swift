@@ -3,7 +3,7 @@ import CTidePictures
 import TidemarkModel
 import TidemarkStore
 
-/// Has an import's workers scale the pictures that they ingest.
+/// Makes an import's workers scale the pictures that they ingest.
 ///
 /// `@unchecked Sendable`: the options do not change, and the core reads and writes the flag atomically.
 final class PictureConversion: @unchecked Sendable {
@@ -29,12 +29,13 @@ final class PictureConversion: @unchecked Sendable {
         stop.deallocate()
     }
 
-    /// Attaches it to workers, which keep it.
+    /// Attaches the conversion to workers, which retain it.
     func attach(to workers: IngestWorkers) {
         workers.convert(tide_conversion(convert: tide_picture_convert, context: options), owner: self)
     }
 
-    /// Runs work of the workers; when the task is cancelled it ends within a picture, with `CancellationError`.
+    /// Runs work of the workers. When the task is cancelled, the work ends before the current picture is done, with
+    /// `CancellationError`.
     func cancelling<Result: Sendable>(
         isolation: isolated (any Actor)? = #isolation, _ body: () throws -> Result
     ) async throws -> Result {
@@ -46,12 +47,12 @@ final class PictureConversion: @unchecked Sendable {
         }
     }
 
-    /// Raises the flag that the core looks at.
+    /// Sets the flag at which the C core stops.
     func cancel() { tide_picture_stop(stop, true) }
 }
 
 extension PictureCounts {
-    /// Counts what a batch's files have become.
+    /// Counts the scaled pictures, thumbnails and other files of a batch.
     init(_ blobs: [BlobStore.Blob]) {
         self.init()
         for blob in blobs {
