@@ -13,7 +13,7 @@ PICTURES ?= 2000
 
 # LEAN leaves out the trait `Server`, so that nothing is fetched or compiled that only the server needs. The trait stays on if the server was
 # built before or one of the goals in SERVED builds it, because another set of traits compiles all modules of this package again.
-SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
+SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate prove-tenants bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information, which costs a twentieth of the build's time; DEBUG_INFO=dwarf adds it.

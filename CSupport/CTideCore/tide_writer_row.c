@@ -300,8 +300,8 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
         bind_cell(writer, update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     tide_text_append(&writer->before, "}", 1);
-    if (writer->before.failed) return tide_out_of_memory(it->error);
     sqlite3_reset(stored);
+    if (writer->before.failed) return tide_out_of_memory(it->error);
 
     status = tide_writer_run_update(writer, update, "update a record", it->error);
     if (!status) status = tide_change_note(it, change, tide_change_update, id, id, &previous, &writer->before);
@@ -397,7 +397,10 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
         TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone)));
     }
     sqlite3_reset(stored);
-    if (writer->before.failed) return tide_out_of_memory(it->error);
+    if (writer->before.failed) {
+        deletion_clear(writer);
+        return tide_out_of_memory(it->error);
+    }
 
     TIDE_BIND(writer, sqlite3_bind_int64(writer->erase, 1, id));
     tide_status status = tide_writer_run_deletion(writer, writer->erase, is_damaged, "delete a record", it->error);

@@ -25,7 +25,7 @@ tide_status tide_json_read_row(
 
 /// The kinds of values in a list.
 typedef struct tide_list_summary {
-    bool has_integers, has_reals, has_strings, has_other;
+    bool has_integers, has_reals, has_strings;
     bool strings_are_times;
 } tide_list_summary;
 

@@ -105,17 +105,24 @@ static void time_add(writer *to, const tide_exif *exif, bool has_fraction) {
     }
 }
 
+/// Whether there is a time whose local year has four digits, as the field does: the years 1 to 9999.
+static bool has_writable_time(const tide_exif *exif) {
+    int64_t local = exif->time + (int64_t)exif->offset * 1000000;
+    return exif->has_time && local >= -62135596800000000 && local < 253402300800000000;
+}
+
 size_t tide_exif_write(const tide_exif *exif, uint8_t block[TIDE_EXIF_WRITE_SIZE]) {
-    if (!exif->has_time && !exif->has_position) return 0;
-    bool has_fraction = exif->has_time && exif->time % 1000000 != 0;
-    uint32_t times = exif->has_time ? 2 + exif->has_offset + has_fraction : 0, pointers = (exif->has_time != 0) + exif->has_position;
+    bool has_time = has_writable_time(exif);
+    if (!has_time && !exif->has_position) return 0;
+    bool has_fraction = has_time && exif->time % 1000000 != 0;
+    uint32_t times = has_time ? 2 + exif->has_offset + has_fraction : 0, pointers = (uint32_t)has_time + exif->has_position;
     size_t main = 8, exif_at = main + directory_size(pointers), gps_at = exif_at + (times ? directory_size(times) : 0);
     writer to = {.block = block, .values = gps_at + (exif->has_position ? directory_size(5) : 0)};
     memcpy(block, "MM\0*\0\0\0\x08", 8);
     directory_begin(&to, main, pointers);
-    if (exif->has_time) pointer_add(&to, 0x8769, exif_at);
+    if (has_time) pointer_add(&to, 0x8769, exif_at);
     if (exif->has_position) pointer_add(&to, 0x8825, gps_at);
-    if (exif->has_time) {
+    if (has_time) {
         directory_begin(&to, exif_at, times);
         // Entries are sorted by tag.
         entry_add(&to, 0x9000, type_undefined, 4, "0232", 4);

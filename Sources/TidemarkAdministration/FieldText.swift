@@ -87,7 +87,9 @@ package enum FieldText {
             guard let data = Data(base64Encoded: bare) else { throw expected("bytes in base64", field) }
             return .bytes(data)
         case .location:
-            let numbers = bare.split(separator: ",").map { Double($0.trimmingCharacters(in: .whitespaces)) }
+            let numbers = bare.split(separator: ",").map { text in
+                Double(text.trimmingCharacters(in: .whitespaces)).flatMap { $0.isFinite ? $0 : nil }
+            }
             guard (2...3).contains(numbers.count), let latitude = numbers[0], let longitude = numbers[1] else {
                 throw expected("a place as latitude, longitude", field)
             }

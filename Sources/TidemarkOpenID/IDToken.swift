@@ -107,7 +107,7 @@ struct IDToken: Sendable {
     }
 
     /// Whether two texts have the same bytes. `==` treats canonically equivalent texts as equal.
-    private static func areSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
+    static func areSame(_ left: String, _ right: String) -> Bool { left.utf8.elementsEqual(right.utf8) }
 
     /// Checks all of a token.
     ///

@@ -72,7 +72,7 @@ package final class OpenIDClient: Sendable {
     /// - Throws: ``OpenIDError`` `untrusted`, `unreachable`, `misconfigured`.
     package func check(answerOf issuer: String?) async throws(OpenIDError) {
         let isNamed = try await metadata.document().namesItself
-        guard issuer == provider.issuer || issuer == nil && !isNamed else {
+        guard issuer.map({ IDToken.areSame($0, provider.issuer) }) ?? !isNamed else {
             throw OpenIDError(.untrusted, "an answer to a sign-in is of another identity provider")
         }
     }
@@ -215,7 +215,7 @@ package final class OpenIDClient: Sendable {
         guard let info = try? JSONDecoder().decode(UserInfo.self, from: Data(body)) else {
             throw OpenIDError(.unreachable, "what the identity provider tells of a person can't be read")
         }
-        guard info.subject == profile.subject else {
+        guard IDToken.areSame(info.subject, profile.subject) else {
             throw OpenIDError(.untrusted, "the identity provider tells of another person than the one who has signed in")
         }
         var profile = profile

@@ -9,7 +9,7 @@ extension PostgresError {
         "40001": .serialization, "40P01": .deadlock,
         // A right that was taken away. Without the right to use a schema its tables seem not to be there.
         "42501": .refused, "42P01": .refused,
-        "53": .full, "53300": .unreachable, "54": .full,
+        "53": .full, "53300": .unreachable,
         "55": .refused, "55P03": .lockTimeout,
         "57014": .statementTimeout, "57P": .connectionLost,
         "58": .full,

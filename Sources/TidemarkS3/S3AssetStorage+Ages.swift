@@ -84,7 +84,20 @@ extension S3AssetStorage {
             }
         }
         let gone = missing.withLock { $0 }
-        return (aging, assets.filter { gone.contains($0) })
+        guard let first = gone.first, await !isListed(key(first, owner: owner)) else {
+            return (aging, assets.filter { gone.contains($0) })
+        }
+        return (assets.filter { gone.contains($0) || aging.contains($0) }, [])
+    }
+
+    /// Whether the bucket answers a list. An answer to HEAD has no body, so a missing bucket looks like a missing object.
+    private func isListed(_ prefix: String) async -> Bool {
+        do throws(CloudError) {
+            _ = try await client.page(prefix, delimiter: nil, from: nil)
+            return true
+        } catch {
+            return false
+        }
     }
 
     /// Blocks the thread for a request: the object is copied onto itself.

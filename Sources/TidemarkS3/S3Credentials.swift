@@ -8,7 +8,14 @@ package final class S3Credentials: Sendable {
     struct Keys: Hashable, Sendable {
         var id: String
         var secret: String
+        /// The token of temporary keys; `nil` for others.
         var token: String?
+
+        /// - Parameter token: The token of temporary keys. An empty text is none.
+        init(id: String, secret: String, token: String?) {
+            (self.id, self.secret) = (id, secret)
+            self.token = token?.isEmpty == false ? token : nil
+        }
     }
 
     private enum Source: Sendable {
@@ -27,7 +34,9 @@ package final class S3Credentials: Sendable {
     /// The keys of the environment, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and `AWS_SESSION_TOKEN`; otherwise a profile of the
     /// shared file, by `AWS_PROFILE` and `AWS_SHARED_CREDENTIALS_FILE`.
     package static func environment(_ environment: [String: String] = ProcessInfo.processInfo.environment) -> S3Credentials {
-        if let id = environment["AWS_ACCESS_KEY_ID"], let secret = environment["AWS_SECRET_ACCESS_KEY"], !id.isEmpty {
+        if let id = environment["AWS_ACCESS_KEY_ID"], let secret = environment["AWS_SECRET_ACCESS_KEY"], !id.isEmpty,
+            !secret.isEmpty
+        {
             return S3Credentials(.keys(Keys(id: id, secret: secret, token: environment["AWS_SESSION_TOKEN"])))
         }
         let home = environment["HOME"] ?? NSHomeDirectory()

@@ -57,7 +57,7 @@ final class RejectsFile {
         try handle.write(all: lines, "write the rejects to \(path)")
         length += UInt64(lines.count)
         // A pipe or a device cannot be synchronised.
-        guard fsync(handle.fileDescriptor) == 0 || errno == EINVAL || errno == ENOTSUP else {
+        guard DurableFile.flush(handle.fileDescriptor) || errno == EINVAL || errno == ENOTSUP else {
             throw Self.failure(.writing, path: path, errno)
         }
     }

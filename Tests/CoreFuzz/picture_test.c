@@ -390,6 +390,20 @@ static void test_exif(void) {
         free(stored.bytes);
         free(exif.bytes);
     }
+
+    // The field has a year of four digits.
+    for (int i = 0; i < 2; i++) {
+        tide_exif end = {.has_time = true, .has_offset = true, .offset = i ? 7200 : -7200};
+        end.time = i ? 253402300799000000 : -62135596800000000;
+        uint8_t block[TIDE_EXIF_WRITE_SIZE];
+        check(tide_exif_write(&end, block) == 0, "%d: a year that is not in 1 to 9999 is written", i);
+        end.offset = -end.offset;
+        buffer exif = buffer_copy(block, tide_exif_write(&end, block));
+        tide_exif read;
+        tide_exif_read(exif.bytes, exif.length, &read);
+        check(read.has_time && read.time == end.time, "%d: %lld", i, (long long)read.time);
+        free(exif.bytes);
+    }
 }
 
 /// A header that passes for a profile.

@@ -203,6 +203,7 @@ extension CredentialStorageContract {
                 [found?.account, found?.container, found?.after], ["anna", "journal", "phone"],
                 "which account has signed in, where, and on what")
             try require(try await storage.signIn(ofSession: "00fe") == nil, "a session of nobody was found")
+            try require(try await storage.signIn(ofSession: "00\0ff") == nil, "a session with U+0000 was found")
         },
     ]
 }

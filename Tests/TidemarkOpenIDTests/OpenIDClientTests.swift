@@ -334,6 +334,20 @@ import TidemarkModel
         #expect(try await signIn(try client(host), host, asksForEmail: true).verifiedEmail == nil)
     }
 
+    @Test func `subjects that only look alike are two persons`() async throws {
+        let host = try ProviderHost()
+        host.change {
+            $0.tellsEmailAtOnce = false
+            $0.claims = { $0["sub"] = "caf\u{e9}" }
+            $0.replies["/userinfo"] = .json("{\"sub\":\"cafe\\u0301\",\"email\":\"a@example.org\",\"email_verified\":true}")
+        }
+        await #expect(throws: OpenIDError.self) { _ = try await signIn(try client(host), host, asksForEmail: true) }
+        host.change {
+            $0.replies["/userinfo"] = .json("{\"sub\":\"caf\\u00e9\",\"email\":\"a@example.org\",\"email_verified\":true}")
+        }
+        #expect(try await signIn(try client(host), host, asksForEmail: true).verifiedEmail == "a@example.org")
+    }
+
     @Test func `a provider's address must be https, or on this machine`() throws {
         for issuer in [
             "http://id.example.org", "id.example.org", "ftp://id.example.org", "https://id.example.org/?a=b", "https://",

@@ -28,7 +28,7 @@ import TidemarkCloud
         #expect(error.code == .serviceUnavailable && error.retryAfter != nil, "\(state): \(error.code)")
     }
 
-    @Test(arguments: ["42601", "42703", "22012", "23505", "XX000", "XX001", "0A000", "42P07"])
+    @Test(arguments: ["42601", "42703", "22012", "23505", "XX000", "XX001", "0A000", "42P07", "54000", "54001"])
     func `a wrong statement, and damage to the database's files, is an internal error`(state: String) throws {
         #expect(CloudError(postgres: try Self.error(state)).code == .internalError)
     }

@@ -65,6 +65,13 @@ import TidemarkS3
         bucket.end()
     }
 
+    @Test func `while the bucket itself is missing, contents that the rows have count as stored`() async throws {
+        let owner = try await owner()
+        bucket.fail(.status(404, code: "NoSuchBucket"), times: 100)
+        #expect(try await owner.missingAssets([asset], in: zone) == [:])
+        bucket.end()
+    }
+
     @Test func `a server starts while its bucket is down or fails, and not if the bucket refuses it`() async throws {
         func storage(bucket name: String = "journal") throws -> S3AssetStorage {
             var configuration = try Buckets.configuration(bucket.endpoint, scratch, bucket: name)

@@ -97,6 +97,27 @@ import TidemarkStore
         #expect(try await reading(Caption.self).hasSuffix("the field 'caption' holds 'Senja', which is no UUID"))
     }
 
+    @Test func `a text that only begins with a number is no Decimal`() async throws {
+        struct Label: Tidemark.Record {
+            static let recordType = "Price"
+            var id: String
+            var amount: String
+            var recordName: String { id }
+        }
+        struct Price: Tidemark.Record {
+            static let recordType = "Price"
+            var id: String
+            var amount: Decimal
+            var recordName: String { id }
+        }
+        let scratch = try Scratch()
+        let journal = try scratch.journal()
+        try await journal.save([Label(id: "a", amount: "12 apples"), Label(id: "b", amount: "-12.50"), Label(id: "c", amount: "1e3")])
+        await #expect(throws: DecodingError.self) { _ = try await journal.fetch(Price.self, named: "a") }
+        #expect(try await journal.fetch(Price.self, named: "b")?.amount == Decimal(string: "-12.5"))
+        #expect(try await journal.fetch(Price.self, named: "c")?.amount == 1000)
+    }
+
     @Test func `whole numbers are read as doubles, and texts and references as one another`() async throws {
         struct Loose: Tidemark.Record {
             static let recordType = "Destination"

@@ -143,7 +143,7 @@ extension Decimal: FieldConvertible {
 
     init(_ stored: StoredField) throws {
         let text = try stored.text(as: .string)
-        self = try Self.make(Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")), of: text)
+        self = try Self.make(Decimal(number: text), of: text)
     }
 }
 

@@ -190,7 +190,7 @@ extension PersistentContainer {
     /// Returns whether nothing waits to be sent or fetched, as far as the container knows; see ``syncStatus()``.
     public nonisolated func isInSync() throws -> Bool { try syncStatus().isInSync }
 
-    /// Returns the reasons why records of the private store have not reached the cloud.
+    /// Returns the reasons why records have not reached the cloud: those of the private store, then those of the shared store.
     ///
     /// - Parameters:
     ///   - record: The name of a record; `nil` for all records.
@@ -198,6 +198,8 @@ extension PersistentContainer {
     /// - Returns: The issues; none for a record that has reached the cloud.
     /// - Throws: ``StoreError``.
     public nonisolated func syncIssues(record: String? = nil, limit: Int = 1000) throws -> [SyncIssue] {
-        try history().syncIssues(record: record, limit: limit)
+        try stores.all.reduce(into: []) { issues, store in
+            issues += try StoreReader(store).syncIssues(record: record, limit: limit - issues.count)
+        }
     }
 }

@@ -99,7 +99,7 @@ final class DatabaseSnapshot: Sendable {
         defer { close(descriptor) }
         var status = stat()
         if stat(path, &status) == 0 { fchmod(descriptor, status.st_mode & 0o777) }
-        guard fsync(descriptor) == 0 else { throw Folder.failure("make durable", url.path) }
+        guard DurableFile.flush(descriptor) else { throw Folder.failure("make durable", url.path) }
     }
 
     /// - Complexity: Reads the whole database.

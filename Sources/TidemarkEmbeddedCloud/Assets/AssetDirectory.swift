@@ -173,7 +173,7 @@ actor AssetDirectory: AssetStorage {
             throw removing(part, after: CloudError(.assetNotAvailable, message))
         }
         // The system may also have lost bytes of earlier pieces, and a later call would not report it.
-        guard fsync(file.fileDescriptor) == 0 else { throw removing(part, after: failure("make durable", part)) }
+        guard DurableFile.flush(file.fileDescriptor) else { throw removing(part, after: failure("make durable", part)) }
         return true
     }
 
@@ -199,7 +199,7 @@ actor AssetDirectory: AssetStorage {
             guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, Int64(status.st_size) == asset.size else {
                 throw CloudError(.assetNotAvailable, "what has come is not the \(asset.size) bytes of the digest \(asset.digest)")
             }
-            guard fsync(descriptor) == 0 else { throw failure("make durable", file) }
+            guard DurableFile.flush(descriptor) else { throw failure("make durable", file) }
             try make(whole.deletingLastPathComponent())
             if rename(file.path, whole.path) != 0 {
                 guard errno == EXDEV else { throw failure("put in its place", file) }

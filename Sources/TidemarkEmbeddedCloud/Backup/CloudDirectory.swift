@@ -98,7 +98,7 @@ struct CloudDirectory: Sendable {
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)
         guard descriptor >= 0 else { throw failure("open", url) }
         defer { close(descriptor) }
-        guard fsync(descriptor) == 0 else { throw failure("make durable", url) }
+        guard DurableFile.flush(descriptor) else { throw failure("make durable", url) }
     }
 
     /// Makes a directory durable and moves it to its place, where nothing but an empty folder may be.

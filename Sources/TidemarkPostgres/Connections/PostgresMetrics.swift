@@ -53,7 +53,7 @@ package final class PostgresMetrics: Sendable {
         ("tidemark_database_connections_lost_total", .counter, "Connections that broke while they were used."),
         (
             "tidemark_database_transactions_rerun_total", .counter,
-            "Transactions that ran again, after a lock's timeout, a deadlock or a lost connection."
+            "Transactions that ran again, after a serialization failure, a deadlock or a lost connection."
         ),
         ("tidemark_database_commits_unknown_total", .counter, "Commits of which the database did not tell the outcome."),
         (

@@ -108,6 +108,7 @@ extension PostgresCredentialStorage {
     }
 
     package func signIn(ofSession session: String) async throws -> (account: String, container: String, after: String)? {
+        guard session.isStorable else { return nil }
         let rows = try await database.rows(
             "SELECT account, container, after_change FROM audit_log WHERE action = 'sign-in' AND subject = $1 AND outcome = 'done'",
             "session \(session)")

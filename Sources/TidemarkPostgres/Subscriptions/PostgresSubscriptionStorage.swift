@@ -145,15 +145,19 @@ package final class PostgresSubscriptionStorage: SubscriptionStorage {
 
     // Accounts
 
+    /// The tables whose rows belong to an account.
+    private static let tablesOfAccounts = ["subscriptions", "devices", "notifications", "notification_waits"]
+
     package func accounts() async throws(CloudError) -> [String] {
-        let rows = try await database.rows("SELECT account FROM subscriptions UNION SELECT account FROM devices")
+        let tables = Self.tablesOfAccounts.map { "SELECT account FROM \($0)" }
+        let rows = try await database.rows(tables.joined(separator: " UNION "))
         return try CloudError.ofPostgres { try rows.map { try $0.value(0) } }
     }
 
     package func removeAccount(_ account: String) async throws(CloudError) {
         guard account.isStorable else { return }
         try await database.write { transaction in
-            for table in ["subscriptions", "devices", "notifications", "notification_waits"] {
+            for table in Self.tablesOfAccounts {
                 try transaction.enqueue("DELETE FROM \(table) WHERE account = $1", account)
             }
         }

@@ -142,7 +142,7 @@ package enum DurableFile {
 
     /// Calls `fsync`. On Darwin, where `fsync` leaves data in the disk's own cache, it calls `F_FULLFSYNC` if the file system
     /// supports that.
-    static func flush(_ descriptor: Int32) -> Bool {
+    package static func flush(_ descriptor: Int32) -> Bool {
         #if canImport(Darwin)
             if fcntl(descriptor, F_FULLFSYNC) == 0 { return true }
         #endif

@@ -49,7 +49,7 @@ final class OutputFile {
 
     func finish() throws(ImportError) {
         guard let place else { return }
-        guard fsync(handle.fileDescriptor) == 0, rename(place.temporary.path, place.final.path) == 0 else {
+        guard DurableFile.flush(handle.fileDescriptor), rename(place.temporary.path, place.final.path) == 0 else {
             throw ImportError(.writing, "cannot write \(shown): \(String(cString: strerror(errno)))")
         }
         isFinished = true

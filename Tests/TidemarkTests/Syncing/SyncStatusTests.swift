@@ -65,6 +65,9 @@ import TidemarkTesting
             try ben.container.syncStatus().obstacles == [
                 .changesToSend(.shared, count: 1, blocked: 0), .notSynchronized(.shared),
             ])
+        #expect(try ben.container.syncIssues().map(\.record) == ["beach"])
+        #expect(try ben.container.syncIssues(record: "beach").count == 1)
+        #expect(try ben.container.syncIssues(record: "senja") == [])
         engine.close()
         try await ben.sync()
         #expect(try ben.container.isInSync())
