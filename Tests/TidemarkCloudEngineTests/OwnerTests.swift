@@ -133,10 +133,14 @@ import TidemarkModel
     @Test func `a link leads to the share of its own owner, though both owners count their shares alike`() async throws {
         let tenants = try Tenants()
         let guest = try await tenants.database("guest", .shared)
+        let desired = DesiredShare(title: nil, publicPermission: .readOnly, participants: nil)
+        var shares: [(owner: EmbeddedDatabase, record: CloudRecord)] = []
         for name in ["anna", "ben"] {
             let owner = try await tenants.journal(name)
-            let desired = DesiredShare(title: nil, publicPermission: .readOnly, participants: nil)
-            let record = try await owner.createShare(desired, of: nil, ifTag: nil, in: Tenants.zone)
+            shares.append((owner, try await owner.createShare(desired, of: nil, ifTag: nil, in: Tenants.zone)))
+        }
+        #expect(shares[0].record.id.recordName == shares[1].record.id.recordName)
+        for (owner, record) in shares {
             let token = try #require(record.share?.shortGUID)
             let opened = try await guest.resolveLink(token)
             #expect(opened.share.id.zone.ownerName == owner.user)

@@ -79,7 +79,7 @@ import TidemarkModel
         }
     }
 
-    @Test func `attempts to sign in at the console count together with all others`() async throws {
+    @Test func `attempts to sign in at the console are limited`() async throws {
         try await StubbedServer.with(signInTime: StubbedServer.stoppedTime) { server in
             try await makeOperator(server)
             var statuses: [Int] = []

@@ -157,7 +157,7 @@ import TidemarkWire
         }
     }
 
-    @Test func `a rate admits requests again after a pause, and forgets old ones`() {
+    @Test func `a rate admits requests again after a pause, and no more if the clock goes back`() {
         let rate = RequestRate(perSecond: 2, burst: 4)
         for _ in 0..<4 { #expect(rate.wait(for: "a", at: 100) == nil) }
         #expect(rate.wait(for: "a", at: 100) == 0.5)

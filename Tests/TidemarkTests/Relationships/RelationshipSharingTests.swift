@@ -176,8 +176,7 @@ import TidemarkTransfer
         #expect(problems == ["Stop hut2 refers to Tag nowhere by 'tags', and there is no such record"])
     }
 
-    @Test
-    func `a participant who may only read deletes nothing, and the error names each record that prevents it`() async throws {
+    @Test func `a participant who may only read deletes nothing`() async throws {
         try await share(.readOnly)
         await #expect(throws: PermissionDenied.self) { try await ben.container.delete(Trip(id: "norway")) }
         #expect(try await names(Stop.self, ben) == ["senja"])
