@@ -104,7 +104,7 @@ PLANTED = [
     ("the contents' syncfs left out", "durability", "CSupport/CTideCore/tide_blob.c",
      "if (syncfs(store->assets) == 0) return TIDE_OK;", "if (store->assets >= 0) return TIDE_OK;"),
     ("an export's fsync left out", "durability", "Sources/TidemarkTransfer/Exporting/OutputFile.swift",
-     "guard fsync(handle.fileDescriptor) == 0, rename(", "guard rename("),
+     "guard DurableFile.flush(handle.fileDescriptor), rename(", "guard rename("),
     ("a purge that forgets what waits to be sent", "outbox", "Sources/TidemarkStore/History/RecordStore+Purging.swift",
      "try Outbox(db).ingestHistory()", "_ = db"),
     ("the SHA-256 of a downloaded content unchecked", "contents", "Sources/TidemarkSync/Assets/AssetTransfer.swift",
