@@ -117,6 +117,8 @@ def sync(line):
     """Removes a call that makes something durable."""
     yield from replaced(line, r"\bfsync\([^()]*(?:\([^()]*\))*[^()]*\) (==) 0", lambda match: f"0 {match[1]} 0",
                         lambda number, match: f"(Mutant.isActive({number}) || {line[match.start():match.end()]})")
+    yield from replaced(line, r"\bDurableFile\.flush\([^()]*(?:\([^()]*\))*[^()]*\)", "true",
+                        lambda number, match: f"(Mutant.isActive({number}) || {line[match.start():match.end()]})")
     yield from replaced(line, r"\bsyncfs\([^()]*\) == 0", "0 == 0")
     yield from replaced(line, r"\bdescriptor_sync\([^()]*\) != 0", "0 != 0")
     if re.match(r"^\s*try (?:[\w.]+(?:\([^{}]*\))?\.)?(?:synchronize|synchronizePlace|sync)\([^{}]*\)$", masked(line)):
