@@ -50,7 +50,8 @@ struct KeyedStatementTests {
         // A server that starts asks whether there is any account.
         "SELECT FROM accounts LIMIT 1",
         // A sweep removes what removed accounts have left.
-        "SELECT account FROM subscriptions UNION SELECT account FROM devices",
+        "SELECT account FROM subscriptions UNION SELECT account FROM devices UNION SELECT account FROM notifications UNION "
+            + "SELECT account FROM notification_waits",
     ]
     /// The beginnings of such statements.
     private static let beginnings: [String] = [
