@@ -111,7 +111,7 @@ public struct SchemaChangePlan: Hashable, Sendable {
 
     /// The changes in their order.
     public package(set) var steps: [Step] = []
-    /// The first problems, at most ``listed`` of them. While there is a problem, nothing is changed.
+    /// The first problems, at most 100 of them. While there is a problem, nothing is changed.
     public package(set) var problems: [Problem] = []
     /// The number of all problems.
     public package(set) var problemCount = 0
