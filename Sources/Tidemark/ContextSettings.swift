@@ -2,7 +2,7 @@ public import TidemarkModel
 
 /// The place of new records of an ``EditingContext``. Records that are in a store already stay where they are.
 public enum InsertionTarget: Hashable, Sendable {
-/// A store, outside of all shares. A save with the shared store as target throws, since new records there need a share.
+    /// A store, outside of all shares. A save with the shared store as target throws, since new records there need a share.
     case store(StoreScope)
     /// A share, of the user or of another person.
     case share(Share)

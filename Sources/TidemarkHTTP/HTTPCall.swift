@@ -2,14 +2,14 @@
 struct HTTPCall: Sendable {
     /// The kind of request. It decides how long the request may take, and whether it may be sent again.
     enum Kind: Sendable {
-    /// A request that only reads. It can be sent any number of times.
+        /// A request that only reads. It can be sent any number of times.
         case look
-    /// A request that changes something. If its connection breaks, only the caller can find out whether it was done.
+        /// A request that changes something. If its connection breaks, only the caller can find out whether it was done.
         case change
         case upload
-    /// A download of a piece of `count` bytes.
+        /// A download of a piece of `count` bytes.
         case download(count: Int)
-    /// A long poll, which waits for changes.
+        /// A long poll, which waits for changes.
         case poll
     }
 

@@ -6,9 +6,9 @@ extension HTTPCloud {
     /// The result of reading a content at the address of a redirection.
     private enum Outcome {
         case done(HTTPAnswer)
-/// The address has expired or is refused. Another address may work.
+        /// The address has expired or is refused. Another address may work.
         case refused(CloudError)
-/// The failure may pass, so that another try may succeed.
+        /// The failure may pass, so that another try may succeed.
         case passing(CloudError)
         case failed(CloudError)
     }

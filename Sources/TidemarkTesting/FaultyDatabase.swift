@@ -4,19 +4,19 @@ public import TidemarkModel
 
 /// A fault of a request.
 public enum CloudFault: String, CaseIterable, Sendable {
-/// The request does not reach the cloud.
+    /// The request does not reach the cloud.
     case networkUnavailable
-/// The request is done, and its answer is lost.
+    /// The request is done, and its answer is lost.
     case lostReply
-/// The cloud refuses the request for the moment.
+    /// The cloud refuses the request for the moment.
     case serviceUnavailable
-/// The zone is busy. As `CKError.zoneBusy`.
+    /// The zone is busy. As `CKError.zoneBusy`.
     case zoneBusy
-/// The cloud refuses the request, and asks for a wait.
+    /// The cloud refuses the request, and asks for a wait.
     case requestRateLimited
-/// The change token has expired. A request without a token is slow instead.
+    /// The change token has expired. A request without a token is slow instead.
     case changeTokenExpired
-/// The request is slow, so that others overtake it.
+    /// The request is slow, so that others overtake it.
     case slow
 }
 

@@ -5,8 +5,8 @@ public import TidemarkStore
 
 /// The form of a source.
 public enum ImportFormat: String, CaseIterable, Sendable {
-/// The form is inferred: a folder has photos; a file's form follows from its extension (`csv`, `jsonl`, `ndjson`) or its first
-/// character.
+    /// The form is inferred: a folder has photos; a file's form follows from its extension (`csv`, `jsonl`, `ndjson`) or its first
+    /// character.
     case auto
     /// `jsonl`: a JSON object in each line. `json`: an array of objects. `csv`: comma-separated, with names in the first line.
     /// `photos`: a folder.

@@ -3,9 +3,9 @@ import CZlib
 /// Compresses and decompresses bodies with gzip.
 package enum Gzip {
     package enum Failure: Error {
-/// The bytes are not gzip, or incomplete.
+        /// The bytes are not gzip, or incomplete.
         case malformed
-/// The decompressed bytes exceed the limit.
+        /// The decompressed bytes exceed the limit.
         case tooLong
     }
 

@@ -112,7 +112,9 @@ import TidemarkStore
         }
         let scratch = try Scratch()
         let journal = try scratch.journal()
-        try await journal.save([Label(id: "a", amount: "12 apples"), Label(id: "b", amount: "-12.50"), Label(id: "c", amount: "1e3")])
+        try await journal.save([
+            Label(id: "a", amount: "12 apples"), Label(id: "b", amount: "-12.50"), Label(id: "c", amount: "1e3"),
+        ])
         await #expect(throws: DecodingError.self) { _ = try await journal.fetch(Price.self, named: "a") }
         #expect(try await journal.fetch(Price.self, named: "b")?.amount == Decimal(string: "-12.5"))
         #expect(try await journal.fetch(Price.self, named: "c")?.amount == 1000)

@@ -114,13 +114,13 @@ extension EffectivePermission: Hashable {
 
 /// A filter of the records in a permission report.
 public enum PermissionFilter: String, CaseIterable, Sendable {
-/// Records that the user may edit.
+    /// Records that the user may edit.
     case editable
-/// Records that the user may read, but not edit.
+    /// Records that the user may read, but not edit.
     case readOnly = "read-only"
-/// Records that the user owns.
+    /// Records that the user owns.
     case owned
-/// Records that are shared, by the user or by others.
+    /// Records that are shared, by the user or by others.
     case shared
 
     /// Returns whether the filter accepts a permission.

@@ -7,7 +7,7 @@ public import TidemarkStore
 public struct ContainerChange: Hashable, Sendable {
     /// The origin of a transaction, from the point of view of this process.
     public enum Origin: Hashable, Sendable {
-/// A save of this container object, a save of another one, a bulk import, or changes that were fetched from the cloud.
+        /// A save of this container object, a save of another one, a bulk import, or changes that were fetched from the cloud.
         case thisProcess, anotherProcess, `import`, cloud
     }
 

@@ -209,9 +209,9 @@ struct KeysetCondition {
     /// The bound of the first sort, with which SQLite can begin inside an index.
     private enum Bound {
         case none
-/// Values from the cursor's on.
+        /// Values from the cursor's on.
         case values
-/// No value. In a descending order these records come last.
+        /// No value. In a descending order these records come last.
         case nothing
     }
 

@@ -21,7 +21,7 @@ public struct BulkExport: Sendable {
 
     /// The place of the manifest.
     public enum Target: Sendable, Hashable {
-    /// A file, which appears when it is complete, and replaces an existing file.
+        /// A file, which appears when it is complete, and replaces an existing file.
         case file(URL)
         /// The standard output of the process.
         case standardOutput
