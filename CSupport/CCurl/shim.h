@@ -132,7 +132,7 @@ static inline long tide_curl_number(CURL *_Nonnull easy, CURLINFO info) {
     return curl_easy_getinfo(easy, info, &value) == CURLE_OK ? value : 0;
 }
 
-/// Returns the next request that has ended, with its result in `code`; `NULL` when there is none.
+/// Returns a finished request, and stores its result in `code`. Returns `NULL` if no request has finished.
 static inline CURL *_Nullable tide_curl_next_ended(CURLM *_Nonnull multi, CURLcode *_Nonnull code) {
     int left = 0;
     CURLMsg *message;

@@ -9,7 +9,7 @@ static inline const char *_Nullable tide_pg_state(const PGresult *_Nonnull resul
     return PQresultErrorField(result, PG_DIAG_SQLSTATE);
 }
 
-/// Whether an error ended the session: its severity is FATAL or PANIC.
+/// Returns whether an error of the severity FATAL or PANIC ended the session.
 static inline _Bool tide_pg_ends_session(const PGresult *_Nonnull result) {
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     return severity && (severity[0] == 'F' || severity[0] == 'P');
@@ -20,7 +20,7 @@ static inline const char *_Nullable tide_pg_message(const PGresult *_Nonnull res
     return PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
 }
 
-/// The name of the constraint that a statement breaks; `NULL` where there is none. The result owns it.
+/// Returns the name of the violated constraint, or `NULL`. The result owns the text.
 static inline const char *_Nullable tide_pg_constraint(const PGresult *_Nonnull result) {
     return PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
 }

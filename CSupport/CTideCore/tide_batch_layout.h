@@ -44,7 +44,7 @@ struct tide_batch {
     size_t byte_limit;
     /// The column that a lookup by name tries first: rows of a source have their fields in the same order.
     uint32_t next_column;
-    /// Whether a row's name could be in another form than Unicode's normal form C.
+    /// False only if the names of all rows are in Unicode's normal form C.
     bool may_need_composing;
 };
 
@@ -53,7 +53,7 @@ static inline tide_cell tide_column_cell(const tide_column *column, uint32_t row
     return row >= column->first_row && index < column->count ? column->cells[index] : (tide_cell){.kind = TIDE_KIND_ABSENT};
 }
 
-/// The digest of a cell's value; 0 where there is none.
+/// Returns the digest of a cell's value; 0 for a cell without a value.
 uint64_t tide_cell_digest(const tide_batch *batch, tide_cell cell, uint64_t field_seed);
 
 /// Fills fields that a row does not mention from an earlier row, and adds their values to the row's digest.

@@ -19,7 +19,7 @@ void tide_fingerprints_destroy(tide_fingerprints *set);
 
 /// Adds a fingerprint. False when it was there already, or the set is full, or memory ran out: it may not be new.
 bool tide_fingerprints_add(tide_fingerprints *set, uint64_t print);
-/// Whether any call of `tide_fingerprints_add` since the set was made has run out of memory.
+/// Returns whether a call of `tide_fingerprints_add` ran out of memory for this set.
 bool tide_fingerprints_memory_ran_out(const tide_fingerprints *set);
 
 #endif

@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/// What is known of the file of a wal-index.
+/// The state of the file of a wal-index, as this connection knows it.
 typedef enum tide_index_state {
     /// Not looked for yet.
     TIDE_INDEX_UNKNOWN = 0,
@@ -41,7 +41,7 @@ typedef struct tide_index {
     ino_t inode;
     /// The locks that SQLite believes to hold, a bit each. With ABSENT there is no file to lock.
     uint8_t held;
-    /// Whether SQLite was told that it can't rely on the index. From then on it has to be told that it may not write to it.
+    /// True once SQLite got SQLITE_READONLY_CANTINIT for the index. Every later mapping then has to return SQLITE_READONLY.
     bool was_unreliable;
     /// How often SQLite has asked in vain for a lock to repair the index, since it last could read.
     unsigned fruitless;

@@ -87,7 +87,7 @@ extension S3AssetStorage {
         guard let first = gone.first, await !isListed(key(first, owner: owner)) else {
             return (aging, assets.filter { gone.contains($0) })
         }
-        return (assets.filter { gone.contains($0) || aging.contains($0) }, [])
+        return (aging + gone, [])
     }
 
     /// Whether the bucket answers a list. An answer to HEAD has no body, so a missing bucket looks like a missing object.

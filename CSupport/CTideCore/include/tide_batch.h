@@ -147,7 +147,7 @@ const char *tide_batch_column_name(const tide_batch *batch, uint32_t column, siz
 tide_type tide_batch_column_type(const tide_batch *batch, uint32_t column);
 /// Sets the type of a column. The cells stay as they are.
 void tide_batch_column_set_type(tide_batch *batch, uint32_t column, tide_type type);
-/// Whether any live row has a value for the column.
+/// Returns whether any live row has a value for the column.
 bool tide_batch_column_is_used(const tide_batch *batch, uint32_t column);
 
 /// The most columns of a batch. SQLite allows 2,000; the store's own columns take the rest.
@@ -168,9 +168,9 @@ tide_cell tide_batch_cell(const tide_batch *batch, uint32_t row, uint32_t column
 
 /// Gives the row its record name: TIDE_REJECTED when it is empty, longer than 255 bytes or has control characters.
 tide_status tide_batch_row_name(tide_batch *batch, uint32_t row, const char *name, size_t length, tide_error *TIDE_NULLABLE error);
-/// Whether a text could be in another form than Unicode's normal form C. False means that it is in form C. One pass over the bytes.
+/// Returns false only for a text in Unicode's normal form C; for some of these it returns true. Reads the bytes once.
 bool tide_text_may_need_composing(const char *text, size_t length);
-/// Whether a name of the batch's rows could be in another form than Unicode's normal form C.
+/// Returns false only if the names of all rows are in Unicode's normal form C; see `tide_text_may_need_composing`.
 bool tide_batch_may_need_composing(const tide_batch *batch);
 /// The key that stands for the name in the store: `*is_blob` tells a BLOB from a TEXT. Length 0 when the row has no name.
 const char *tide_batch_row_key(const tide_batch *batch, uint32_t row, size_t *length, bool *is_blob);

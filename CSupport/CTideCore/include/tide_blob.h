@@ -148,8 +148,8 @@ tide_status tide_blob_verify(const char *assets, const char *id, tide_error *TID
 tide_status tide_blob_verify_file(int descriptor, const char *id, tide_error *TIDE_NULLABLE error);
 /// Whether a text has the form of a blob identifier.
 bool tide_blob_id_is_valid(const char *id, size_t length);
-/// Whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob was downloaded from a cloud, and the record had named
-/// it before its content came. The core has no SHA-256: a copier compares the size alone, and its caller compares the content.
+/// Returns whether an identifier is `<first 32 digits of the SHA-256>-<size>-256`. Such a blob was downloaded from a cloud: the record named
+/// it before its content arrived. The core has no SHA-256: a copier compares the size alone, and its caller compares the content.
 bool tide_blob_id_is_of_sha256(const char *id);
 
 TIDE_ASSUME_NONNULL_END
