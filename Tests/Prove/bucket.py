@@ -220,8 +220,10 @@ class Proof:
                 equal(answer.status_code, 307, answer.text[:200])
                 signed = answer.headers["Location"]
                 check(signed.startswith(self.bucket.bucket_endpoint + "/"), signed)
-                asked = self.faulty.counted(lambda: equal(session.get(address, timeout=LONGEST).content, data))
-                equal(asked.get("GET", 0), 0, "contents that the server has read")
+                asked = self.faulty.requests(lambda: equal(session.get(address, timeout=LONGEST).content, data))
+                # Both servers also ask for lists, whenever they look for what was left over.
+                digest = hashlib.sha256(data).hexdigest()
+                equal([request for request in asked if request.startswith("GET") and digest in request], [], "what the server has read")
                 equal(session.get(address, headers={"Range": "bytes=1000-1999"}, timeout=LONGEST).content, data[1000:2000])
             with self.step("a signed address is good for its content alone, and for reading"):
                 other = signed.replace(hashlib.sha256(data).hexdigest(), hashlib.sha256(b"another").hexdigest())

@@ -25,6 +25,8 @@ class FaultyBucket:
 
     def __init__(self, endpoint):
         self.endpoint, self.fault, self.counts, self.left = urllib.parse.urlsplit(endpoint), None, collections.Counter(), 0
+        # The paths of all requests so far, each after its method.
+        self.asked = []
         bucket = self
 
         class Handler(Exchange):
@@ -65,6 +67,12 @@ class FaultyBucket:
         work()
         return dict(self.counts - before)
 
+    def requests(self, work):
+        """Returns the requests that reach the bucket during `work`, each as its method and path."""
+        before = len(self.asked)
+        work()
+        return self.asked[before:]
+
     def end(self):
         self.server.shutdown()
         self.server.server_close()
@@ -90,6 +98,7 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.end_headers()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         proxy.counts[self.command] += 1
+        proxy.asked.append(f"{self.command} {self.path}")
         try:
             answer = proxy.fault and proxy.fault(self.command, self.path, None)
             if not answer:
