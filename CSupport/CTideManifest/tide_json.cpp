@@ -486,9 +486,12 @@ tide_status append_string(
         *kind = TIDE_KIND_PATHS;
         tide_text_append(out, string.data(), string.size());
         tide_text_append(out, "", 1);
-    } else if (element == TIDE_TYPE_REFERENCE && rules->target) {
+    } else if (element == TIDE_TYPE_REFERENCE) {
         tide_text whole = {};
-        if (tide_name_qualify(rules->target, string.data(), string.size(), &whole)) string = {whole.bytes, whole.length};
+        // An empty name gets no type before it, so that it is refused.
+        if (!string.empty() && rules->target && tide_name_qualify(rules->target, string.data(), string.size(), &whole)) {
+            string = {whole.bytes, whole.length};
+        }
         tide_status status = TIDE_OK;
         if (string.empty() || string.size() > 255) {
             status = tide_error_reject(error, TIDE_REJECT_BAD_NAME, "a reference is a record name of 1 to 255 bytes");
