@@ -271,8 +271,81 @@ bool list_is_nested(std::string_view raw) {
     return false;
 }
 
+/// Opens a value that was kept as raw text; its row was valid UTF-8.
+tide_status value_open(
+    tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
+) {
+    if (length + padding > json->unescaped_capacity) {
+        json->unescaped.reset(new (std::nothrow) uint8_t[length + padding]);
+        json->unescaped_capacity = json->unescaped ? length + padding : 0;
+        if (!json->unescaped) return tide_out_of_memory(error);
+    }
+    error_code code = json->values.iterate(padded_string_view(text, length, length + padding)).get(document);
+    return code ? refuse(code, error) : TIDE_OK;
+}
+
+/// Reads a string of a value that was kept as raw text. The string holds until the next one is read.
+tide_status string_read(tide_json *json, ondemand::value &value, std::string_view *string, tide_error *error) {
+    ondemand::raw_json_string raw;
+    uint8_t *out = json->unescaped.get();
+    if (error_code code = value.get_raw_json_string().get(raw)) return refuse(code, error);
+    if (error_code code = json->values.unescape(raw, out).get(*string)) return refuse(code, error);
+    return TIDE_OK;
+}
+
+/// Refuses text that follows a value.
+tide_status value_close(ondemand::document &document, tide_error *error) {
+    const char *rest;
+    if (document.current_location().get(rest) != SUCCESS) return TIDE_OK;
+    return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the value");
+}
+
+/// Checks the syntax of a value within a text that is kept. simdjson has matched its brackets, and no more. A number may be beyond 64 bits. The
+/// recursion is bounded by the parser's depth.
+tide_status syntax_check(tide_json *json, ondemand::value value, tide_error *error) {
+    ondemand::json_type type;
+    std::string_view string;
+    if (error_code code = value.type().get(type)) return refuse(code, error);
+    switch (type) {
+    case ondemand::json_type::array: {
+        ondemand::array array;
+        if (error_code code = value.get_array().get(array)) return refuse(code, error);
+        for (auto item : array) {
+            ondemand::value element;
+            if (error_code code = std::move(item).get(element)) return refuse(code, error);
+            if (tide_status status = syntax_check(json, element, error)) return status;
+        }
+        return TIDE_OK;
+    }
+    case ondemand::json_type::object: {
+        ondemand::object object;
+        if (error_code code = value.get_object().get(object)) return refuse(code, error);
+        for (auto item : object) {
+            ondemand::field field;
+            uint8_t *out = json->unescaped.get();
+            if (error_code code = std::move(item).get(field)) return refuse(code, error);
+            if (error_code code = json->values.unescape(field.key(), out).get(string)) return refuse(code, error);
+            if (tide_status status = syntax_check(json, field.value(), error)) return status;
+        }
+        return TIDE_OK;
+    }
+    case ondemand::json_type::string: return string_read(json, value, &string, error);
+    case ondemand::json_type::number:
+        string = trimmed(value.raw_json_token());
+        return tide_number_is_valid(string.data(), string.size()) ? TIDE_OK : refuse_number(string, error);
+    default:
+        string = trimmed(value.raw_json_token());
+        return string == "true" || string == "false" || string == "null" ? TIDE_OK : refuse(TAPE_ERROR, error);
+    }
+}
+
 /// The JSON text of a value as a string, without white space.
-tide_status text_cell(tide_batch *batch, std::string_view raw, tide_cell *cell, tide_error *error) {
+tide_status text_cell(tide_json *json, tide_batch *batch, std::string_view raw, tide_cell *cell, tide_error *error) {
+    ondemand::document document;
+    ondemand::value value;
+    if (tide_status status = value_open(json, raw.data(), raw.size(), document, error)) return status;
+    if (error_code code = document.get_value().get(value)) return refuse(code, error);
+    if (tide_status status = syntax_check(json, value, error)) return status;
     // The row has reserved room for it: the result is no longer than the row's text.
     char *room = tide_batch_text_reserve(batch, 0);
     size_t length = 0;
@@ -314,12 +387,12 @@ tide_status value_take(
         std::string_view raw;
         if (error_code code = object.raw_json().get(raw)) return refuse(code, error);
         status = is_location ? raw_cell(reader->batch, raw, TIDE_KIND_RAW_OBJECT, &cell)
-                             : text_cell(reader->batch, raw, &cell, error);
+                             : text_cell(reader->json, reader->batch, raw, &cell, error);
     } else {
         status = value_cell(reader->json, reader->batch, value, &cell, error);
         if (!status && type == ondemand::json_type::array) {
             std::string_view raw(tide_batch_text(reader->batch, cell.offset), cell.length);
-            if (list_is_nested(raw)) status = text_cell(reader->batch, raw, &cell, error);
+            if (list_is_nested(raw)) status = text_cell(reader->json, reader->batch, raw, &cell, error);
         }
     }
     if (status) return status;
@@ -409,35 +482,6 @@ tide_status object_take(row_reader *reader, tide_span source, tide_error *error)
         return tide_error_reject(error, TIDE_REJECT_MISSING_NAME, "the row has no record name");
     }
     return TIDE_OK;
-}
-
-/// Opens a value that was kept as raw text; its row was valid UTF-8.
-tide_status value_open(
-    tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
-) {
-    if (length + padding > json->unescaped_capacity) {
-        json->unescaped.reset(new (std::nothrow) uint8_t[length + padding]);
-        json->unescaped_capacity = json->unescaped ? length + padding : 0;
-        if (!json->unescaped) return tide_out_of_memory(error);
-    }
-    error_code code = json->values.iterate(padded_string_view(text, length, length + padding)).get(document);
-    return code ? refuse(code, error) : TIDE_OK;
-}
-
-/// Reads a string of a value that was kept as raw text. The string holds until the next one is read.
-tide_status string_read(tide_json *json, ondemand::value &value, std::string_view *string, tide_error *error) {
-    ondemand::raw_json_string raw;
-    uint8_t *out = json->unescaped.get();
-    if (error_code code = value.get_raw_json_string().get(raw)) return refuse(code, error);
-    if (error_code code = json->values.unescape(raw, out).get(*string)) return refuse(code, error);
-    return TIDE_OK;
-}
-
-/// Refuses text that follows a value.
-tide_status value_close(ondemand::document &document, tide_error *error) {
-    const char *rest;
-    if (document.current_location().get(rest) != SUCCESS) return TIDE_OK;
-    return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the value");
 }
 
 tide_status list_open(

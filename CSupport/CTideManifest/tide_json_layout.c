@@ -145,7 +145,7 @@ tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_mean
     return TIDE_OK;
 }
 
-tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error) {
+tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, uint64_t *line, tide_error *error) {
     tide_source *source = &manifest->source;
     structure it = {.depth = 1};
     bool after_bracket = false;
@@ -161,6 +161,7 @@ tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, t
         for (size_t i = 0; i < length; i++) {
             char c = text[i];
             bool was_in_string = it.in_string;
+            if (!*fault) *line = manifest->line;
             if (it.depth == 0 && !is_space(c) && !*fault) *fault = "there is text after the object";
             if (after_bracket && !is_space(c)) {
                 if (c == '{' && !*fault) {
@@ -170,10 +171,13 @@ tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, t
             }
             if (it.depth > 0 || *fault == NULL) structure_step(&it, c);
             if (c == '[' && !was_in_string && it.depth == 2) after_bracket = true;
+            if (c == '\n') manifest->line++;
         }
-        manifest->line += tide_count_lines(text, length);
         tide_source_consume(source, length);
     }
-    if (it.depth > 0 && !*fault) *fault = "the source ends before its object does";
+    if (it.depth > 0 && !*fault) {
+        *fault = "the source ends before its object does";
+        *line = manifest->line;
+    }
     return TIDE_OK;
 }

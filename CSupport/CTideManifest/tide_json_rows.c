@@ -231,9 +231,12 @@ static tide_status line_refuse(tide_manifest *manifest, tide_batch *batch, tide_
 
 static tide_status wrapper_end(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
     const char *fault;
-    tide_status status = tide_json_wrapper_end(manifest, &fault, error);
-    manifest->is_wrapped = false;
-    if (!status && fault) status = array_refuse(manifest, batch, 0, TIDE_REJECT_MALFORMED, fault, error);
+    uint64_t line;
+    tide_status status = tide_json_wrapper_end(manifest, &fault, &line, error);
+    manifest->array_state = array_closed;
+    if (!status && fault && tide_batch_reject(batch, line + 1, (tide_span){0}, false, TIDE_REJECT_MALFORMED, fault)) {
+        status = tide_out_of_memory(error);
+    }
     return status ? status : TIDE_END;
 }
 
@@ -272,6 +275,7 @@ tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tid
             status = tide_source_more(&manifest->source, error);
         }
         return status;
+    case array_closed: return TIDE_END;
     }
     tide_source_consume(&manifest->source, 1);
     manifest->array_state = array_after;

@@ -237,7 +237,7 @@ tide_status tide_manifest_resume(tide_manifest *manifest, const tide_position *p
             (unsigned long long)position->offset);
     }
     manifest->line = position->line;
-    if (position->state <= array_sequence) manifest->array_state = position->state;
+    if (position->state <= array_closed) manifest->array_state = position->state;
     return TIDE_OK;
 }
 

@@ -62,8 +62,9 @@ struct tide_manifest {
     tide_shape_field *shape;
     uint32_t shape_count, shape_capacity;
     struct tide_json *json;
-    /// The reader's place in a JSON array. `array_sequence`: objects follow one another without an array.
-    enum { array_before, array_first, array_next, array_after, array_sequence } array_state;
+    /// The reader's place in a JSON array. `array_sequence`: objects follow one another without an array. `array_closed`: the wrapper of the
+    /// array has been read to its end. A position has the number, so the order stays.
+    enum { array_before, array_first, array_next, array_after, array_sequence, array_closed } array_state;
     /// The array is a member of an object.
     bool is_wrapped;
     tide_csv_column *csv_columns;
@@ -115,8 +116,9 @@ tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tid
 /// Finds out how a source that begins with '{' is laid out, and sets format and state. With `lines_are_meant`, an object on one line is a
 /// row even if it has an array of objects and is alone.
 tide_status tide_json_layout_detect(tide_manifest *manifest, bool lines_are_meant, tide_error *error);
-/// Reads the text after the array of a wrapper, to the end of the source. `*fault` is a fault of that text, or NULL.
-tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, tide_error *error);
+/// Reads the text after the array of a wrapper, to the end of the source. `*fault` is a fault of that text, or NULL; `*line` is the number of
+/// lines before it.
+tide_status tide_json_wrapper_end(tide_manifest *manifest, const char **fault, uint64_t *line, tide_error *error);
 
 /// Derives a name for each live row that has none: from its type, and its values in the order of their fields' names.
 tide_status tide_batch_name_rows(tide_manifest *manifest, tide_batch *batch, tide_error *error);
