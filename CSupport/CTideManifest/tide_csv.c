@@ -58,15 +58,24 @@ static tide_status cell_scan(
     return TIDE_OK;
 }
 
-/// The length of the first line, its line end included.
-static size_t first_line(const char *text, size_t length) {
-    const char *end = memchr(text, '\n', length);
-    return end ? (size_t)(end - text) + 1 : length;
+/// Finds the end of the line on which a refused row begins, its line end included, and reads on as far as a row may be long.
+static tide_status first_line_find(tide_manifest *manifest, size_t *length, bool *goes_on, tide_error *error) {
+    tide_source *source = &manifest->source;
+    for (;;) {
+        const char *text = tide_source_bytes(source);
+        size_t available = tide_source_length(source);
+        const char *end = memchr(text, '\n', available);
+        *length = end ? (size_t)(end - text) + 1 : available;
+        *goes_on = !end && !source->is_at_end;
+        if (!*goes_on || available > manifest->row_limit) return TIDE_REJECTED;
+        tide_status status = tide_source_more(source, error);
+        if (status) return status;
+    }
 }
 
 /// Finds the end of the row that begins at the source's next byte, reading on as needed. TIDE_REJECTED with the reason when it is no
-/// row. Then `*length` covers the first line only, so that lines behind a stray quote are read again as rows. If the buffer does not have
-/// that whole line, `*goes_on` is set.
+/// row. Then `*length` covers the first line only, so that lines behind a stray quote are read again as rows. If that line is longer than a row
+/// may be, and the buffer does not have all of it, `*goes_on` is set.
 static tide_status row_find(
     tide_manifest *manifest, size_t *length, size_t *cells, bool *goes_on, tide_error *reason, tide_error *error
 ) {
@@ -93,11 +102,7 @@ static tide_status row_find(
             status = tide_error_reject(
                 reason, TIDE_REJECT_TOO_LONG, "the row is longer than %zu bytes; is a quote not closed?", manifest->row_limit);
         }
-        if (status == TIDE_REJECTED) {
-            *length = first_line(text, available);
-            *goes_on = !source->is_at_end && text[*length - 1] != '\n';
-            return status;
-        }
+        if (status == TIDE_REJECTED) return first_line_find(manifest, length, goes_on, error);
         // Twice as much each time, because the unfinished cell is scanned again.
         if ((status = tide_source_fill(source, 2 * available + 1, error))) return status;
     }

@@ -7,7 +7,7 @@
 #include "tide_manifest_layout.h"
 
 enum {
-    /// Bytes of a too long row that a rejects file shows.
+    /// Bytes of what is refused that a rejects file shows.
     shown_of_long_row = 64 << 10,
 };
 
@@ -220,10 +220,12 @@ static tide_status element_read(tide_manifest *manifest, tide_batch *batch, tide
 
 /// Refuses the rest of a line where an object should begin.
 static tide_status line_refuse(tide_manifest *manifest, tide_batch *batch, tide_error *error) {
+    tide_status status = tide_source_fill(&manifest->source, shown_of_long_row + 1, error);
+    if (status) return status;
     const char *text = tide_source_bytes(&manifest->source);
     const char *end = memchr(text, '\n', tide_source_length(&manifest->source));
     size_t length = end ? (size_t)(end - text) : tide_source_length(&manifest->source);
-    tide_status status = array_refuse(manifest, batch, length, TIDE_REJECT_MALFORMED, "an object is expected here", error);
+    status = array_refuse(manifest, batch, length, TIDE_REJECT_MALFORMED, "an object is expected here", error);
     if (!status) status = tide_line_skip(manifest, error);
     manifest->line++;
     return status;
@@ -268,6 +270,7 @@ tide_status tide_json_array_read(tide_manifest *manifest, tide_batch *batch, tid
     case array_after:
         if (manifest->is_wrapped) return wrapper_end(manifest, batch, error);
         if (byte == 0) return TIDE_END;
+        if ((status = tide_source_fill(&manifest->source, shown_of_long_row + 1, error))) return status;
         status = array_refuse(
             manifest, batch, tide_source_length(&manifest->source), TIDE_REJECT_MALFORMED, "there is text after the array", error);
         while (!status && tide_source_length(&manifest->source) > 0) {
