@@ -115,10 +115,11 @@ static tide_status archive_begin(tide_input *input, tide_error *error) {
         if (archive_errno(input->archive) == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "this system's libarchive cannot decompress gzip or zstd");
     }
+    errno = 0;
     if (archive_read_open(input->archive, input, NULL, archive_fill, NULL) != ARCHIVE_OK) {
-        // libarchive gives no reason where it has no memory for its first filter.
-        bool has_reason = archive_errno(input->archive) || input->read_error;
-        return has_reason ? refuse_archive(input, error) : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
+        // libarchive gives no reason where it has no memory for its first filter, and none where a short source ends too soon.
+        bool is_short_of_memory = errno == ENOMEM && !archive_errno(input->archive) && !input->read_error;
+        return is_short_of_memory ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : refuse_archive(input, error);
     }
     struct archive_entry *entry;
     int result = archive_read_next_header(input->archive, &entry);

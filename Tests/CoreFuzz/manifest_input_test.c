@@ -2,10 +2,8 @@
 // can't be read, is damaged or is cut ends with an error that says so.
 // Method: each source is cut into two reads at each of its bytes, and read on from behind each of its rows.
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
-#include <iconv.h>
+#include <zlib.h>
 
 #include "manifest_reading.h"
 
@@ -138,9 +136,160 @@ static void test_two_runs(void) {
     }
 }
 
+/// A source with other bytes before the position is another source, and a position of no reader changes nothing.
+static void test_positions(void) {
+    tide_position positions[40];
+    reading first = {.row_limit = 1, .positions = positions};
+    tide_text whole = source_read(source_of("[{\"n\":1},\n{\"n\":2}]", 18), &first);
+    tide_text_free(&whole);
+    const char *others[] = {"[{\"n\":3},\n{\"n\":2}]", "[{", ""};
+    for (int i = 0; i < 3; i++) {
+        reading how = {.from = &positions[0], .options = &(tide_manifest_options){.type_name = "T", .format = i == 2 ? TIDE_FORMAT_JSON_LINES : TIDE_FORMAT_AUTO}};
+        tide_text found = source_read(source_of(others[i], strlen(others[i])), &how);
+        expect_text(__FILE__, __LINE__, found.bytes,
+                    "assetChanged: the source is not the one whose import was interrupted (it differs within its first 8 bytes); import it without --resume\n");
+        tide_text_free(&found);
+    }
+    tide_position odd = positions[0];
+    odd.state = 100;
+    reading how = {.from = &odd};
+    // The state is that of the beginning, before the first element.
+    tide_text found = source_read(source_of("[{\"n\":1},\n{\"n\":2}]", 18), &how);
+    expect_text(__FILE__, __LINE__, found.bytes,
+                "types: n int64\n2: n=2\nline 1, malformed: the row is empty <>\nthe end\n");
+    tide_text_free(&found);
+    odd.state = 0;
+    found = source_read(source_of("[{\"n\":1},\n{\"n\":2}]", 18), &how);
+    expect_text(__FILE__, __LINE__, found.bytes, "malformed: line 1: a JSON array begins with '['\n");
+    tide_text_free(&found);
+    // Where reading fails before the position, that is the error.
+    how.from = &positions[1];
+    found = source_read(source_of_parts("[{\"n\":1},\n{\"n\":2}]", 18, 5, false), &how);
+    check(strstr(found.bytes, "cannot read the source"), "%s", found.bytes);
+    tide_text_free(&found);
+}
+
+// Compression
+
+static size_t gzip(const char *text, size_t length, uint8_t *out, size_t capacity) {
+    z_stream stream = {.next_in = (Bytef *)text, .avail_in = (uInt)length, .next_out = out, .avail_out = (uInt)capacity};
+    check(deflateInit2(&stream, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY) == Z_OK && deflate(&stream, Z_FINISH) == Z_STREAM_END, "gzip");
+    size_t written = capacity - stream.avail_out;
+    deflateEnd(&stream);
+    return written;
+}
+
+static void expect_part(const void *bytes, size_t length, reading *how, const char *expected) {
+    tide_text found = source_read(source_of(bytes, length), how);
+    check(strstr(found.bytes, expected), "%zu bytes: %s", length, found.bytes);
+    tide_text_free(&found);
+}
+
+static void test_gzip(void) {
+    static const char text[] = "a,b\n1,x\n2,y\n", rows[] = "types: a int64, b string\n2: a=1 b='x'\n3: a=2 b='y'\nthe end\n";
+    uint8_t packed[1000];
+    reading how = {0};
+    size_t length = gzip(text, sizeof text - 1, packed, sizeof packed);
+    expect_part(packed, length, &how, rows);
+    // Wherever it is cut, the reading ends with an error.
+    for (size_t kept = 2; kept < length; kept++) expect_part(packed, kept, &how, "malformed: the compressed data is damaged: ");
+    // Wherever reading fails, the error is the system's.
+    for (size_t first = 0; first < length; first++) {
+        tide_text found = source_read(source_of_parts((const char *)packed, length, first, false), &how);
+        check(strstr(found.bytes, "cannot read the source"), "%zu bytes: %s", first, found.bytes);
+        tide_text_free(&found);
+    }
+    // The kind of the compression, and that of the first block.
+    const size_t places[] = {2, 10};
+    for (int i = 0; i < 2; i++) {
+        packed[places[i]] ^= 0x16;
+        expect_part(packed, length, &how, "malformed: the compressed data is damaged: ");
+        packed[places[i]] ^= 0x16;
+    }
+    // Members one after the other are one text.
+    size_t more = gzip("3,z\n", 4, packed + length, sizeof packed - length);
+    expect_part(packed, length + more, &how, "3: a=2 b='y'\n4: a=3 b='z'\nthe end\n");
+    length = gzip("", 0, packed, sizeof packed);
+    expect_part(packed, length, &how, "types:\nthe end\n");
+    // The encoding of what is compressed is told by it, or by the options.
+    length = gzip("\xff\xfe" "a\0\n\0\xf6\0\n\0", 10, packed, sizeof packed);
+    expect_part(packed, length, &how, "2: a='ö'\n");
+    length = gzip("a\n\xf6\n", 4, packed, sizeof packed);
+    how.options = &(tide_manifest_options){.type_name = "T", .encoding = "latin-1"};
+    expect_part(packed, length, &how, "2: a='ö'\n");
+    int source = source_of(packed, length);
+    tide_manifest *manifest;
+    check(!tide_manifest_create(source, how.options, &manifest, NULL) && tide_manifest_is_converted(manifest), "a source that is converted");
+    tide_manifest_destroy(manifest);
+    close(source);
+}
+
+/// A few bytes that stand for over 1 GiB end the import. The source is made by hand: blocks of zstd, each of which repeats a letter.
+static void test_expansion(void) {
+    enum { block_count = 8200 };
+    static uint8_t packed[6 + 4 * block_count] = {0x28, 0xb5, 0x2f, 0xfd, 0, 0x38};
+    for (int i = 0; i < block_count; i++) {
+        uint32_t header = 131072 << 3 | 1 << 1 | (i == block_count - 1);
+        uint8_t block[4] = {(uint8_t)header, (uint8_t)(header >> 8), (uint8_t)(header >> 16), 'x'};
+        memcpy(packed + 6 + 4 * i, block, 4);
+    }
+    reading how = {.options = &(tide_manifest_options){.type_name = "T", .format = TIDE_FORMAT_JSON_LINES, .row_limit = 100}};
+    tide_text found = source_read(source_of(packed, sizeof packed), &how);
+    expect_text(__FILE__, __LINE__, found.bytes,
+                "tooLong: the compressed data expands to more than 200 times its size; if it is as it should be, decompress it first (zcat, zstdcat) and "
+                "import '-'\n");
+    tide_text_free(&found);
+    // A few of the blocks are a row that is too long.
+    packed[6 + 4 * 20] |= 1;
+    expect_part(packed, 6 + 4 * 21, &how, "tooLong: the row is longer than 100 bytes <65536 bytes…>\nthe end\n");
+    expect_part(packed, 6 + 4 * 20, &how, "malformed: the compressed data is damaged: ");
+    expect("PK\x03\x04 and more", "malformed: this is a zip archive; save it as a file and import that, or unpack it (unzip -p)\n");
+}
+
+// Encodings
+
+static void test_encodings(void) {
+    // A byte that the encoding does not have refuses its row only. In UTF-16, so does half of a pair, and half of a character at the end.
+    expect("a\n\x81\n\x80\n", "types: a string\n3: a='€'\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <\xff\n>\nthe end\n",
+           .encoding = "ANSI");
+    expect("a\n\xe9\xa4\n", "types: a string\n2: a='é€'\nthe end\n", .encoding = "latin-9");
+    expect("a\n\x8e\n", "types: a string\n2: a='é'\nthe end\n", .encoding = "MacRoman");
+    expect_bytes("\xff\xfe" "a\0\n\0\0\xd8\n\0x\0\n\0y",
+                 "types: a string\n3: a='x'\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <\xff\n>\n"
+                 "line 4, invalidUTF8: the row is not valid UTF-8; --encoding names another <\xff>\nthe end\n");
+    expect_bytes("\0a\0\n\0x", "types: a string\n2: a='x'\nthe end\n", .encoding = "utf16be");
+    expect_bytes("a\0\n\0x\0", "types: a string\n2: a='x'\nthe end\n", .encoding = "utf16le");
+    // A byte order mark goes before the options.
+    expect_bytes("\xfe\xff\0a\0\n\0x", "types: a string\n2: a='x'\nthe end\n", .encoding = "latin1");
+    expect("\xff\xfe", "types:\nthe end\n");
+    expect("", "types:\nthe end\n", .encoding = "latin-1");
+    expect("a\nx\n", "types: a string\n2: a='x'\nthe end\n", .encoding = "utf-8");
+    expect("a\nx\n",
+           "invalidUTF8: the encoding 'klingon' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists\n", .encoding = "klingon");
+    // A suffix would make glibc drop characters.
+    expect("a\nx\n",
+           "invalidUTF8: the encoding 'ascii//IGNORE' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists\n",
+           .encoding = "ascii//IGNORE");
+    // An encoding whose characters are of several bytes, over more than one buffer.
+    enum { length = 300001 };
+    static char text[length + 1] = "a\n\"";
+    for (int i = 3; i < length - 2; i += 2) memcpy(text + i, "\x82\xa0", 2);
+    memcpy(text + length - 2, "\"\n", 2);
+    reading how = {.options = &(tide_manifest_options){.type_name = "T", .encoding = "SHIFT_JIS"}};
+    tide_text found = source_read(source_of(text, length), &how);
+    size_t count = 0;
+    for (const char *at = found.bytes; (at = strstr(at, "あ")); at++) count++;
+    check(count == (length - 5) / 2 && strstr(found.bytes, "あ'\nthe end\n"), "%zu characters", count);
+    tide_text_free(&found);
+}
+
 int main(void) {
     test_two_reads();
     test_failing_reads();
     test_two_runs();
+    test_positions();
+    test_gzip();
+    test_expansion();
+    test_encodings();
     return tests_end("manifest_input_test");
 }
