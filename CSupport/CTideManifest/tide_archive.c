@@ -27,12 +27,10 @@ typedef struct unpacking {
 static tide_status refuse(unpacking *it, const char *path) {
     int number = archive_errno(it->archive);
     const char *reason = archive_error_string(it->archive);
-    // libarchive reports errors of the system by their errno, and faults of the data by other numbers.
-    if (number == EIO || number == ENOSPC) {
-        errno = number;
-        return tide_error_errno(it->error, "read", "the archive");
-    }
     if (number == ENOMEM) return tide_error_set(it->error, TIDE_NO_MEMORY, 0, "out of memory");
+    // libarchive says of a read that failed that the archive is cut. Then the next one fails, too.
+    char next;
+    if (read(it->descriptor, &next, 1) < 0 && errno != EINTR) return tide_error_errno(it->error, "read", "the archive");
     return tide_error_reject(
         it->error, TIDE_REJECT_MALFORMED, "the zip archive is damaged%s%.300s: %.200s", path ? " at " : "", path ? path : "",
         reason ? reason : "it ends too soon");
