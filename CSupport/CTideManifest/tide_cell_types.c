@@ -117,7 +117,7 @@ static tide_type first_type(const tide_batch *batch, uint32_t column, tide_type 
 
 static tide_status shape_add(tide_manifest *manifest, const char *name, size_t length, tide_type type) {
     if (manifest->shape_count == manifest->shape_capacity) {
-        uint32_t larger = manifest->shape_capacity ? manifest->shape_capacity * 2 : 32;
+        uint32_t larger = manifest->shape_capacity * 2;
         void *moved = realloc(manifest->shape, larger * sizeof *manifest->shape);
         if (!moved) return TIDE_NO_MEMORY;
         manifest->shape = moved;

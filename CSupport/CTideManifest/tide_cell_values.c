@@ -63,7 +63,7 @@ bool tide_text_is_integer(const char *text, size_t length) {
     // A number with leading zeros is an article number or a postcode.
     if (i == length || (text[i] == '0' && length > i + 1)) return false;
     while (i < length && text[i] >= '0' && text[i] <= '9') i++;
-    return i == length && i > first && !(text[0] == '-' && text[first] == '0');
+    return i == length && !(text[0] == '-' && text[first] == '0');
 }
 
 static tide_status text_to_number(
@@ -128,12 +128,10 @@ static const char *kind_name(uint8_t kind) {
     switch (kind) {
     case TIDE_KIND_INTEGER: return "an integer";
     case TIDE_KIND_REAL: return "a number with a fraction";
-    case TIDE_KIND_TEXT:
-    case TIDE_KIND_RAW_TEXT: return "a string";
     case TIDE_KIND_BOOLEAN: return "a Boolean";
     case TIDE_KIND_RAW_LIST: return "a list";
     case TIDE_KIND_RAW_OBJECT: return "an object";
-    default: return "another value";
+    default: return "a string";
     }
 }
 
@@ -350,7 +348,7 @@ static tide_status convert(
     case TIDE_TYPE_LOCATION: return to_location(json, batch, cell, error);
     case TIDE_TYPE_ASSET: return to_asset(batch, cell, error);
     case TIDE_TYPE_REFERENCE: return to_reference(batch, rules, cell, error);
-    case TIDE_TYPE_STRING:
+    // Strings.
     default:
         if (!cell_is_text(*cell)) return refuse_kind("a string", *cell, error);
         cell->kind = TIDE_KIND_TEXT;

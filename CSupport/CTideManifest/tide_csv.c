@@ -344,7 +344,7 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
             status = row_parse(manifest, batch, row, source, cells, &column, &reason);
             if (status) {
                 bool has_field = reason.status == TIDE_REJECTED && reason.reject != TIDE_REJECT_RAGGED &&
-                                 reason.reject != TIDE_REJECT_INVALID_UTF8 && column < manifest->csv_column_count;
+                                 reason.reject != TIDE_REJECT_INVALID_UTF8;
                 const tide_csv_column *field = &manifest->csv_columns[has_field ? column : 0];
                 status = tide_row_refuse(batch, row, field->name, has_field ? field->length : 0, &reason, error);
                 if (status) return status;

@@ -300,11 +300,14 @@ tide_status value_close(ondemand::document &document, tide_error *error) {
     return tide_error_reject(error, TIDE_REJECT_MALFORMED, "there is text after the value");
 }
 
-/// Checks the syntax of a value within a text that is kept. simdjson has matched its brackets, and no more. A number may be beyond 64 bits. The
-/// recursion is bounded by the parser's depth.
-tide_status syntax_check(tide_json *json, ondemand::value value, tide_error *error) {
+/// Checks the syntax of a value within a text that is kept, `depth` levels below the text. simdjson has matched its brackets, and no more. A number
+/// may be beyond 64 bits.
+tide_status syntax_check(tide_json *json, ondemand::value value, int depth, tide_error *error) {
+    enum { depth_limit = 256 };
     ondemand::json_type type;
     std::string_view string;
+    // simdjson has no limit of its own here.
+    if (depth > depth_limit) return refuse(DEPTH_ERROR, error);
     if (error_code code = value.type().get(type)) return refuse(code, error);
     switch (type) {
     case ondemand::json_type::array: {
@@ -313,7 +316,7 @@ tide_status syntax_check(tide_json *json, ondemand::value value, tide_error *err
         for (auto item : array) {
             ondemand::value element;
             if (error_code code = std::move(item).get(element)) return refuse(code, error);
-            if (tide_status status = syntax_check(json, element, error)) return status;
+            if (tide_status status = syntax_check(json, element, depth + 1, error)) return status;
         }
         return TIDE_OK;
     }
@@ -325,7 +328,7 @@ tide_status syntax_check(tide_json *json, ondemand::value value, tide_error *err
             uint8_t *out = json->unescaped.get();
             if (error_code code = std::move(item).get(field)) return refuse(code, error);
             if (error_code code = json->values.unescape(field.key(), out).get(string)) return refuse(code, error);
-            if (tide_status status = syntax_check(json, field.value(), error)) return status;
+            if (tide_status status = syntax_check(json, field.value(), depth + 1, error)) return status;
         }
         return TIDE_OK;
     }
@@ -345,7 +348,7 @@ tide_status text_cell(tide_json *json, tide_batch *batch, std::string_view raw, 
     ondemand::value value;
     if (tide_status status = value_open(json, raw.data(), raw.size(), document, error)) return status;
     if (error_code code = document.get_value().get(value)) return refuse(code, error);
-    if (tide_status status = syntax_check(json, value, error)) return status;
+    if (tide_status status = syntax_check(json, value, 0, error)) return status;
     // The row has reserved room for it: the result is no longer than the row's text.
     char *room = tide_batch_text_reserve(batch, 0);
     size_t length = 0;

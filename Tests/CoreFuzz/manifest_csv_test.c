@@ -43,6 +43,8 @@ static void test_refused_rows(void) {
     expect("a,b\n1\n1,2,3\n",
            "types:\nline 2, ragged: the row has 1 cells; the header has 2 <1\n>\nline 3, ragged: the row has 3 cells; the header has 2 <1,2,3\n>\nthe end\n");
     expect("a,b\n1,\xff\n", "types:\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <1,\xff\n>\nthe end\n");
+    expect("a\nx\"", "types:\nline 2, malformed: there is a quote inside a cell that is not quoted <x\">\nthe end\n", CSV);
+    expect("a,b\n\rx", "types:\nline 2, ragged: the row has 1 cells; the header has 2 <\rx>\nthe end\n", CSV);
     // Lines within a row count.
     expect("a,b\n\"1\n2\",x\ny\n", "types: a string, b string\n2: a='1\n2' b='x'\nline 4, ragged: the row has 1 cells; the header has 2 <y\n>\nthe end\n");
     expect_bytes("a,b\nx,\0\n", "types: a unknown\nline 2, b, malformed: a cell holds the character NUL, which cannot be stored <x,\\0\n>\nthe end\n");

@@ -98,6 +98,7 @@ static void test_arrays(void) {
     expect("[{\"v\":\"a]},\\\"{\"},{\"v\":2,\"w\":[[]],\"x\":{}}]",
            "types: v string, w unknown, x unknown\n1: v='a]},\"{'\n"
            "line 1, v, wrongType: the field is a string; the row has an integer <{\"v\":2,\"w\":[[]],\"x\":{}}>\nthe end\n");
+    expect("\r\n[\t{\"v\":1}\r\n,\t{\"v\":2}\r]", "types: v int64\n2: v=1\n3: v=2\nthe end\n");
     expect("[{\"v\":1}\n{\"v\":2} {\"v\":3}]",
            "types: v int64\n1: v=1\n2: v=2\n2: v=3\nline 2, malformed: a comma or ']' is missing before this place <{>\n"
            "line 2, malformed: a comma or ']' is missing before this place <{>\nthe end\n");
@@ -178,12 +179,28 @@ static void test_wrappers(void) {
            "line 1, deep, wrongType: a nested object can only be a location {\"latitude\": …, \"longitude\": …}; --nested flatten or --nested json "
            "imports others <{\"deep\":{\"rows\":[{\"v\":1}]},\n\"w\":2}>\nthe end\n");
     expect("{\"rows\":[{\"v\":1}]}", "types: v int64\n1: v=1\nthe end\n", ARRAY);
+    expect("{\"rows\":[\n{\"v\":1}],\n\"more\":[{\"v\":2}],\n\"third\":[{\"v\":3}]}\n",
+           "types: v int64\n2: v=1\n"
+           "line 3, malformed: the object has a second array of objects, which is not imported: take it out first, as with jq '.NAME' <>\nthe end\n");
+    expect("{\"rows\":[\n{\"v\":1}],\n\"more\":[{\"v\":2}",
+           "types: v int64\n2: v=1\n"
+           "line 3, malformed: the object has a second array of objects, which is not imported: take it out first, as with jq '.NAME' <>\nthe end\n");
     expect("{\"rows\":[]}", "types: rows list<string>\n1: rows='[]'\nthe end\n");
     expect("{\"rows\":[\n]}", "types: rows list<string>\n1: rows='[]'\nthe end\n");
 }
 
 /// Objects that are no locations, and lists of lists, as the options say.
 static void test_nesting(void) {
+    for (int depth = 257; depth <= 258; depth++) {
+        char deep[600];
+        int length = snprintf(deep, sizeof deep, "{\"a\":%0*d%0*d}\n", depth, 0, depth, 0);
+        memset(deep + 5, '[', (size_t)depth);
+        memset(deep + 5 + depth, ']', (size_t)depth);
+        reading how = {.options = &(tide_manifest_options){.type_name = "T", .nesting = TIDE_NESTING_JSON}};
+        tide_text found = source_read(source_of(deep, (size_t)length), &how);
+        check(!strstr(found.bytes, "line 1, a, tooDeep: the row is nested too deeply") == (depth == 257), "%s", found.bytes);
+        tide_text_free(&found);
+    }
 #define FLATTEN .nesting = TIDE_NESTING_FLATTEN
 #define TEXT .nesting = TIDE_NESTING_JSON
     expect("{\"a\":{\"b\":1,\"c\":{\"d\":\"x\"}},\"l\":[1, [2]]}\n",
@@ -216,6 +233,13 @@ static void test_nesting(void) {
            "line 5, a, malformed: the row is not valid JSON <{\"a\":{\"b\" 1}}>\n"
            "line 6, a_b, malformed: the row is not valid JSON <{\"a\":{\"b\":{\"c\" 1}}}>\n"
            "line 7, a, malformed: the row is not valid JSON <{\"a\":}>\nthe end\n", FLATTEN, LINES);
+    expect("{\"a\":{\"b\":1 \"c\":2}}\n", "types:\nline 1, a, malformed: the row is not valid JSON <{\"a\":{\"b\":1 \"c\":2}}>\nthe end\n", FLATTEN);
+    expect("{\"a\":{\"b\":}}\n{\"a\":[[1 2]]}\n{\"a\":{\"b\":1\n{\"w\":{\"b\":1}}\n",
+           "types: b string, bc string, w string\n4: w='{\"b\":1}'\nline 1, a, malformed: the row is not valid JSON <{\"a\":{\"b\":}}>\n"
+           "line 2, a, malformed: the row is not valid JSON <{\"a\":[[1 2]]}>\nline 3, malformed: the row is not valid JSON <{\"a\":{\"b\":1>\n"
+           "the end\n", TEXT, LINES,
+           .fields = (tide_known_field[]){{"b", TIDE_TYPE_STRING, NULL}, {"bc", TIDE_TYPE_STRING, NULL}}, .field_count = 2);
+    expect("{\"a\":{\"b\":1\n", "types:\nline 1, malformed: the row is not valid JSON <{\"a\":{\"b\":1>\nthe end\n", LINES);
     // What is kept as a text is JSON.
     expect("{\"a\":[[1,]]}\n{\"a\":[{\"b\" 1}]}\n{\"a\":{\"b\":[{\"\\q\":1}]}}\n{\"a\":[[\"\\q\"]]}\n{\"a\":[[01]]}\n{\"a\":[[tru]]}\n{\"a\":[[}]}\n{\"a\":{\"b\":[}}\n",
            "types:\nline 1, a, malformed: the row is not valid JSON <{\"a\":[[1,]]}>\n"
@@ -235,7 +259,7 @@ static void test_nesting(void) {
         check(!strstr(found.bytes, "tooDeep: the row is nested too deeply") == (depth == 33), "%s", found.bytes);
         tide_text_free(&found);
     }
-    for (int length = 253; length <= 256; length++) {
+    for (int length = 253; length <= 258; length++) {
         char text[300];
         snprintf(text, sizeof text, "{\"%0*d\":{\"a\":1}}\n", length, 0);
         memset(text + 2, 'n', (size_t)length);
@@ -248,6 +272,45 @@ static void test_nesting(void) {
     }
 }
 
+/// Sources whose beginning is longer than what is looked at to find out how they are laid out.
+static void test_long_beginnings(void) {
+    enum { size = 3 << 20 };
+    static char text[size + 100], blanks[size + 1];
+    reading how = {0}, strict = {.options = &(tide_manifest_options){.type_name = "T", .row_limit = 1000}};
+    memset(blanks, ' ', size);
+    static const struct {
+        const char *before, *after, *expected;
+        bool is_strict;
+    } cases[] = {
+        // One object over several lines, and the next one behind it.
+        {"{\"v\":\"", "\",\n\"w\":1}\n{\"w\":2}", "w=1\n3: w=2\nthe end\n", false},
+        {"{\n\"v\":\"", "\",\"w\":1}\n{\"w\":2}", "w=1\n3: w=2\nthe end\n", false},
+        // Rows that begin behind the first MiB are a field.
+        {"{\n\"v\":\"", "\",\"w\":[{\"x\":1}]}", "line 1, w, tooDeep: ", false},
+        {"{\"v\":\"", "\",\"w\":[{\"x\":1}]}", "line 1, w, tooDeep: ", false},
+        // A row of JSON Lines, which may be too long.
+        {"{\"v\":\"", "\"}\n{\"w\":2}", "2: w=2\nthe end\n", false},
+        {"{\"v\":\"", "\"}\n{\"w\":2}", "2: w=2\nline 1, tooLong: the row is longer than 1000 bytes <65536 bytes…>\nthe end\n", true},
+        {"[{\"v\":\"", "\"},\n{\"w\":2}]", "2: w=2\nline 1, tooLong: the row is longer than 1000 bytes <65536 bytes…>\nthe end\n", true},
+        {"[{\"v\":\"", "", "line 1, tooLong: the row is longer than 1000 bytes <65536 bytes…>\nthe end\n", true},
+        {"[{\"v\":1}]x", "", "1: v=1\nline 1, malformed: there is text after the array <65536 bytes…>\nthe end\n", false},
+        {"{\n\"v\":1}x", "\n{\"v\":2}", "3: v=2\nline 2, malformed: an object is expected here <65536 bytes…>\nthe end\n", false},
+        // White space before the first row.
+        {"", "\n{\"v\":2}", "2: v=2\nthe end\n", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int length = snprintf(text, sizeof text, "%s%s%s", cases[i].before, blanks, cases[i].after);
+        tide_text found = source_read(source_of(text, (size_t)length), cases[i].is_strict ? &strict : &how);
+        check(strstr(found.bytes, cases[i].expected), "%zu: %s", i, found.length < 10000 ? found.bytes : found.bytes + found.length - 100);
+        tide_text_free(&found);
+    }
+    // A source that begins with more white space than a row may have is JSON Lines, of which such a line is passed over.
+    int length = snprintf(text, sizeof text, "%s\n{\"v\":2}\nx\n", blanks);
+    tide_text found = source_read(source_of(text, (size_t)length), &strict);
+    check(strstr(found.bytes, "2: v=2\n") && strstr(found.bytes, "line 3, notAnObject"), "%s", found.bytes);
+    tide_text_free(&found);
+}
+
 int main(void) {
     test_lines();
     test_faults_of_rows();
@@ -256,5 +319,6 @@ int main(void) {
     test_several_lines();
     test_wrappers();
     test_nesting();
+    test_long_beginnings();
     return tests_end("manifest_json_test");
 }

@@ -62,6 +62,7 @@ static void test_times(void) {
         {"2024-05-01 02:00+02", &utc, 0, false},
         {"2024-05-01 02:00 -0230", &utc, 4 * hour + 30 * minute, false},
         {"2024-05-01 02:00 +02:00", &utc, 0, false},
+        {"2024/05/01t02:00:00.5Z", &utc, 2 * hour + second / 2, false},
     };
     for (size_t i = 0; i < sizeof instants / sizeof *instants; i++) {
         const instant *it = &instants[i];
@@ -71,7 +72,7 @@ static void test_times(void) {
         check(time - may == it->after && is_local == it->is_local, "%s: %lld", it->text, (long long)(time - may));
     }
     static const char *const none[] = {
-        "", "2024", "2024-05", "20240501", "x024-05-01", "24-05-01", "1.5.24", "2024-05-01x", "2024-05-01T", "2024-05-01 ", "2024-05-01,12:30",
+        "", "2024", "2024--05-01", "2024-05-001", "2024-05-/1", "1.5.202", "2024-05", "20240501", "x024-05-01", "24-05-01", "1.5.24", "2024-05-01x", "2024-05-01T", "2024-05-01 ", "2024-05-01,12:30",
         "2024-05-01, T12:30", "2024-13-01", "2024-00-01", "2024-01-00", "2024-02-30", "2023-02-29", "2024-05-01.1", "2024-05/01", "2024-05-011", "2024_05_01",
         "2024-05-01 1:5", "2024-05-01 12-30", "2024-05-01 :30", "2024-05-01 24:00", "2024-05-01 12:60", "2024-05-01 12:30:61", "2024-05-01 12:30:5",
         "2024-05-01 12:30:00.", "2024-05-01 13:00 PM", "2024-05-01 0:30 AM", "2024-05-01 12:30 XM", "2024-05-01 12:30 A", "2024-05-01 12:30 +1",
@@ -96,7 +97,10 @@ static void test_strict_times(void) {
         for (size_t at = 0; at < length; at++) {
             char text[40];
             strcpy(text, texts[i]);
+            // Characters behind the digits, and before them.
             text[at] = 'x';
+            check(!tide_time_parse(text, length, &time), "%s", text);
+            text[at] = '!';
             check(!tide_time_parse(text, length, &time), "%s", text);
             if (at != 20) check(!tide_time_parse(texts[i], at, &time), "%zu of %s", at, texts[i]);
         }
@@ -168,6 +172,8 @@ static void test_lists(void) {
            "line 7, v, wrongType: the field is a list; the row has an integer <{\"v\":5}>\n"
            "line 8, v, wrongType: the field is a list; the row has a string <{\"v\":\"a\"}>\nthe end\n",
            LIST(TIDE_TYPE_STRING));
+    expect("{\"v\":[\"2024-05-01\",\"2024-05-01\"]}\n",
+           "types: v list<timestamp>\n1: v='[1714521600000000,1714521600000000]'\nthe end\n", LIST(TIDE_TYPE_TIMESTAMP));
     expect("{\"v\":[\"2024-05-01\"]}\n{\"v\":[\"soon\"]}\n",
            "types: v list<timestamp>\n1: v='[1714521600000000]'\n"
            "line 2, v, wrongType: the list has an element that is no time <{\"v\":[\"soon\"]}>\nthe end\n", LIST(TIDE_TYPE_TIMESTAMP));

@@ -74,7 +74,7 @@ static void test_naming_columns(void) {
     } cases[] = {
         {"v,w\na,1\nb,1\n", true},  {"v,w\n1,1\n2,1\n", true},  {"v,w\na,1\na,1\n", false}, {"v,w\n1,1\n1,1\n", false}, {"v,w\na,1\n,1\n", false},
         {"v,w\na,1\n\"\",1\n", false}, {"v,w\na,1\n", false},      {"v,w\n", false},          {"v,w\n1.5,1\n2.5,1\n", false}, {"v,w\na,1\nb\nb,1\n", true},
-        {"v,w\nc,1\na,1\nb,1\na,1\n", false},
+        {"v,w\nc,1\na,1\nb,1\na,1\n", false}, {"v,w\na,1\nb,1\na,1\nb,1\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int source = source_of(cases[i].text, strlen(cases[i].text));

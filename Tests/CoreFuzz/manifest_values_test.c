@@ -94,6 +94,13 @@ static void test_integers(void) {
 }
 
 static void test_reals(void) {
+    expect("v\n\"x,y\"\n", "types: v int64\nline 2, v, wrongType: the value is no integer <\"x,y\"\n>\nthe end\n", FIELD(TIDE_TYPE_INT64));
+    expect("{\"v\":[0.30000000000000004,0.1234567890123456]}\n",
+           "types: v list<double>\n1: v='[0.30000000000000004,0.1234567890123456]'\nthe end\n", LIST(TIDE_TYPE_DOUBLE));
+    expect("{\"v\":1234567890123456789012345678901234567890123456789012345678901234567890}\n",
+           "types:\n"
+           "line 1, v, outOfRange: the number 123456789012345678901234567890123456789012345678901234567890 is beyond what 64 bits hold <76 bytes>\n"
+           "the end\n");
     expect("v\n1\n9007199254740993\n-0.0\n1e400\n-1e400\nx\n\"1.234,5\"\n9223372036854775807\n",
            "types: v double\n2: v=1.0\n4: v=0.0\n"
            "line 3, v, outOfRange: the integer 9007199254740993 cannot be held by a double without loss <9007199254740993\n>\n"
@@ -152,6 +159,7 @@ static void test_assets(void) {
            "is list<asset> (--schema) <[]\n>\n"
            "line 11, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say that the field "
            "is list<asset> (--schema) <\"[\"\"a\"\"]\"\n>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
+    expect("v\n[\n[x\n", "types: v asset\n2: v=path '['\n3: v=path '[x'\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("{\"v\":\"[]\"}\n{\"v\":1}", "types: v asset\n1: v=path '[]'\n"
            "line 2, v, wrongType: the field is an asset, given as the path of a file; the row has an integer <{\"v\":1}>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
 }
