@@ -24,7 +24,8 @@ static uint8_t bytes[1 << 20];
 static size_t archive_write(const member *members, int count) {
     size_t length;
     struct archive *archive = archive_write_new();
-    check(archive_write_set_format_zip(archive) == ARCHIVE_OK && archive_write_open_memory(archive, bytes, sizeof bytes, &length) == ARCHIVE_OK, "zip");
+    check(archive_write_set_format_zip(archive) == ARCHIVE_OK && archive_write_open_memory(archive, bytes, sizeof bytes, &length) == ARCHIVE_OK,
+        "zip");
     for (int i = 0; i < count; i++) {
         const member *it = &members[i];
         struct archive_entry *entry = archive_entry_new();
@@ -97,7 +98,8 @@ static bool is_there(const char *name) {
 }
 
 static void test_files(void) {
-    MEMBERS("4 files\n", {"a.txt", "one", 0}, {"sub/", "", AE_IFDIR}, {"sub/./deep//b.txt", "two", 0}, {"caf\u00e9.txt", "", 0}, {"..c/d..", "three", 0});
+    MEMBERS("4 files\n", {"a.txt", "one", 0}, {"sub/", "", AE_IFDIR}, {"sub/./deep//b.txt", "two", 0}, {"caf\u00e9.txt", "", 0},
+            {"..c/d..", "three", 0});
     expect_file("a.txt", "one");
     expect_file("sub/deep/b.txt", "two");
     expect_file("caf\u00e9.txt", "");

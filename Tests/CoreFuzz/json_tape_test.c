@@ -65,7 +65,8 @@ static void test_values(void) {
 }
 
 static void test_faults(void) {
-    static const char *const malformed[] = {"", " ", "{", "[1", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]", "[1] 2", "tru", "nul", "\"a", "\"a\tb\"", "\"\\q\"", "\"\\ud800\"", "]"};
+    static const char *const malformed[] = {"", " ", "{", "[1", "[1,]", "{\"a\"}", "{\"a\":}", "{a:1}", "[1 2]", "[1] 2", "tru", "nul", "\"a",
+        "\"a\tb\"", "\"\\q\"", "\"\\ud800\"", "]"};
     for (size_t i = 0; i < sizeof malformed / sizeof *malformed; i++) expect_fault(malformed[i], TIDE_JSON_MALFORMED);
     static const char *const numbers[] = {"[01]", "[-]", "[1.]", "[1e]", "[1e999]"};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) expect_fault(numbers[i], TIDE_JSON_BAD_NUMBER);

@@ -41,13 +41,16 @@ static void test_refused_rows(void) {
            "types:\nline 2, malformed: there is text after the closing quote of a cell <1,\"x\"y\n>\n"
            "line 3, malformed: there is a quote inside a cell that is not quoted <2,x\"\n>\nthe end\n");
     expect("a,b\n1\n1,2,3\n",
-           "types:\nline 2, ragged: the row has 1 cells; the header has 2 <1\n>\nline 3, ragged: the row has 3 cells; the header has 2 <1,2,3\n>\nthe end\n");
+           "types:\nline 2, ragged: the row has 1 cells; the header has 2 <1\n>\nline 3, ragged: the row has 3 cells; the header has 2 <1,2,3\n>\n"
+           "the end\n");
     expect("a,b\n1,\xff\n", "types:\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <1,\xff\n>\nthe end\n");
     expect("a\nx\"", "types:\nline 2, malformed: there is a quote inside a cell that is not quoted <x\">\nthe end\n", CSV);
     expect("a,b\n\rx", "types:\nline 2, ragged: the row has 1 cells; the header has 2 <\rx>\nthe end\n", CSV);
     // Lines within a row count.
-    expect("a,b\n\"1\n2\",x\ny\n", "types: a string, b string\n2: a='1\n2' b='x'\nline 4, ragged: the row has 1 cells; the header has 2 <y\n>\nthe end\n");
-    expect_bytes("a,b\nx,\0\n", "types: a unknown\nline 2, b, malformed: a cell holds the character NUL, which cannot be stored <x,\\0\n>\nthe end\n");
+    expect("a,b\n\"1\n2\",x\ny\n", "types: a string, b string\n2: a='1\n2' b='x'\nline 4, ragged: the row has 1 cells; the header has 2 <y\n>\n"
+           "the end\n");
+    expect_bytes("a,b\nx,\0\n", "types: a unknown\nline 2, b, malformed: a cell holds the character NUL, which cannot be stored <x,\\0\n>\n"
+           "the end\n");
     expect_named("id,b\na\tb,1\n2,2\n",
                  "types: b int64\n3: '2' b=2\nline 2, id, badName: the record name has a control character at byte 1 <a\tb,1\n>\nthe end\n");
 }
@@ -65,7 +68,8 @@ static void test_long_rows(void) {
     expect("a\n123456789\n12345678\n", "types: a int64\n3: a=12345678\nline 2, tooLong: the row is longer than 9 bytes <123456789\n>\nthe end\n",
            .row_limit = 9);
     // The line of a quote that is not closed within the limit is refused, and reading goes on behind it.
-    expect("a\n\"1\n2\n345678901234\n5\n", "types: a int64\n3: a=2\n5: a=5\nline 2, tooLong: the row is longer than 9 bytes; is a quote not closed? <\"1\n>\n"
+    expect("a\n\"1\n2\n345678901234\n5\n", "types: a int64\n3: a=2\n5: a=5\n"
+           "line 2, tooLong: the row is longer than 9 bytes; is a quote not closed? <\"1\n>\n"
            "line 4, tooLong: the row is longer than 9 bytes <345678901234\n>\nthe end\n", .row_limit = 9);
     // A row that is longer than the buffer is passed over to the end of its line.
     char *text = text_repeat("a\n", '7', 3 << 20, "\n5\n");
@@ -129,13 +133,15 @@ static void test_headers(void) {
 /// The reader says which fields and mappings the source has, for a note of those that it does not have.
 static void test_occurrences(void) {
     tide_manifest_options options = {
-        .type_name = "T", .fields = (tide_known_field[]){{"b", TIDE_TYPE_STRING, NULL}, {"c", TIDE_TYPE_STRING, NULL}, {"bb", TIDE_TYPE_STRING, NULL}},
+        .type_name = "T", .fields = (tide_known_field[]){{"b", TIDE_TYPE_STRING, NULL}, {"c", TIDE_TYPE_STRING, NULL},
+            {"bb", TIDE_TYPE_STRING, NULL}},
         .field_count = 3, .mappings = (tide_mapping[]){{"x", "b"}, {"y", "d"}, {"b", "e"}}, .mapping_count = 3};
     int source = source_of("a,x\n1,2\n", 8);
     tide_manifest *manifest;
     check(!tide_manifest_create(source, &options, &manifest, NULL), "a header");
     check(tide_manifest_format(manifest) == TIDE_FORMAT_CSV && !tide_manifest_is_converted(manifest), "%d", tide_manifest_format(manifest));
-    check(tide_manifest_field_occurred(manifest, 0) && !tide_manifest_field_occurred(manifest, 1) && !tide_manifest_field_occurred(manifest, 2), "fields");
+    check(tide_manifest_field_occurred(manifest, 0) && !tide_manifest_field_occurred(manifest, 1) && !tide_manifest_field_occurred(manifest, 2),
+        "fields");
     check(tide_manifest_mapping_occurred(manifest, 0) && !tide_manifest_mapping_occurred(manifest, 1), "mappings");
     check(!tide_manifest_mapping_occurred(manifest, 2), "a field is not mapped twice");
     tide_manifest_destroy(manifest);

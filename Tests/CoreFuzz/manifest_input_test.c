@@ -98,16 +98,14 @@ static void test_failing_reads(void) {
     snprintf(expected, sizeof expected, "status %d: cannot read the source: %s\n", TIDE_IO_ERROR, strerror(EAGAIN));
     for (int i = 0; i < sample_count; i++) {
         for (size_t first = 0; first <= samples[i].length; first++) {
-            for (uint32_t row_limit = 1; row_limit <= 2; row_limit++) {
-                reading how = {.options = &samples[i].options, .row_limit = row_limit};
-                tide_text found = source_read(source_of_parts(samples[i].text, samples[i].length, first, false), &how);
-                // Batches that were full before are read.
-                size_t length = strlen(expected);
-                bool is_told = found.length >= length && strcmp(found.bytes + found.length - length, expected) == 0;
-                if (!is_told) fprintf(stderr, "sample %d, whose reading fails behind %zu bytes:\n", i, first);
-                expect_text(__FILE__, __LINE__, is_told ? expected : found.bytes, expected);
-                tide_text_free(&found);
-            }
+            reading how = {.options = &samples[i].options, .row_limit = 1};
+            tide_text found = source_read(source_of_parts(samples[i].text, samples[i].length, first, false), &how);
+            // Batches that were full before are read.
+            size_t length = strlen(expected);
+            bool is_told = found.length >= length && strcmp(found.bytes + found.length - length, expected) == 0;
+            if (!is_told) fprintf(stderr, "sample %d, whose reading fails behind %zu bytes:\n", i, first);
+            expect_text(__FILE__, __LINE__, is_told ? expected : found.bytes, expected);
+            tide_text_free(&found);
         }
     }
 }
@@ -147,7 +145,8 @@ static void test_positions(void) {
     tide_text_free(&whole);
     const char *others[] = {"[{\"n\":3},\n{\"n\":2}]", "[{", ""};
     for (int i = 0; i < 3; i++) {
-        reading how = {.from = &positions[0], .options = &(tide_manifest_options){.type_name = "T", .format = i == 2 ? TIDE_FORMAT_JSON_LINES : TIDE_FORMAT_AUTO}};
+        reading how = {.from = &positions[0], .options = &(tide_manifest_options){.type_name = "T",
+            .format = i == 2 ? TIDE_FORMAT_JSON_LINES : TIDE_FORMAT_AUTO}};
         tide_text found = source_read(source_of(others[i], strlen(others[i])), &how);
         expect_text(__FILE__, __LINE__, found.bytes,
                     "assetChanged: the source is not the one whose import was interrupted (it differs within its first 8 bytes); import it without --resume\n");
@@ -253,7 +252,8 @@ static void test_expansion(void) {
 
 static void test_encodings(void) {
     // A byte that the encoding does not have refuses its row only. In UTF-16, so does half of a pair, and half of a character at the end.
-    expect("a\n\x81\n\x80\n", "types: a string\n3: a='€'\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <\xff\n>\nthe end\n",
+    expect("a\n\x81\n\x80\n", "types: a string\n3: a='€'\nline 2, invalidUTF8: the row is not valid UTF-8; --encoding names another <\xff\n>\n"
+           "the end\n",
            .encoding = "ANSI");
     expect("a\n\xe9\xa4\n", "types: a string\n2: a='é€'\nthe end\n", .encoding = "latin-9");
     expect("a\n\x8e\n", "types: a string\n2: a='é'\nthe end\n", .encoding = "MacRoman");
@@ -268,7 +268,8 @@ static void test_encodings(void) {
     expect("", "types:\nthe end\n", .encoding = "latin-1");
     expect("a\nx\n", "types: a string\n2: a='x'\nthe end\n", .encoding = "utf-8");
     expect("a\nx\n",
-           "invalidUTF8: the encoding 'klingon' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists\n", .encoding = "klingon");
+           "invalidUTF8: the encoding 'klingon' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists\n",
+           .encoding = "klingon");
     // A suffix would make glibc drop characters.
     expect("a\nx\n",
            "invalidUTF8: the encoding 'ascii//IGNORE' is not known; others are utf-8, latin-1, windows-1252, utf-16 and what 'iconv -l' lists\n",
@@ -281,7 +282,8 @@ static void test_encodings(void) {
     reading how = {.options = &(tide_manifest_options){.type_name = "T", .encoding = "SHIFT_JIS"}};
     tide_text found = source_read(source_of(text, length), &how);
     size_t count = 0;
-    for (const char *at = found.bytes; (at = strstr(at, "あ")); at++) count++;
+    const char *first = strstr(found.bytes, "あ");
+    for (const char *at = first; at && memcmp(at, "あ", 3) == 0; at += 3) count++;
     check(count == (length - 5) / 2 && strstr(found.bytes, "あ'\nthe end\n"), "%zu characters", count);
     tide_text_free(&found);
 }

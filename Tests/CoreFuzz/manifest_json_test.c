@@ -21,7 +21,8 @@ static void test_lines(void) {
            "line 2, malformed: the row goes on after its object <{\"v\":1}{\"v\":2}>\nthe end\n", LINES);
     // An object with the rows in it that is alone on its line is a row where lines are meant.
     expect("{\"v\":[{\"a\":1}]}",
-           "types: v list<string>\nline 1, v, tooDeep: a list holds strings, numbers or times, no lists or objects <{\"v\":[{\"a\":1}]}>\nthe end\n", LINES);
+           "types: v list<string>\nline 1, v, tooDeep: a list holds strings, numbers or times, no lists or objects <{\"v\":[{\"a\":1}]}>\nthe end\n",
+           LINES);
     expect("{\"v\":[{\"a\":1}]}\n{\"v\":[{\"a\":2}]}",
            "types: v list<string>\nline 1, v, tooDeep: a list holds strings, numbers or times, no lists or objects <{\"v\":[{\"a\":1}]}>\n"
            "line 2, v, tooDeep: a list holds strings, numbers or times, no lists or objects <{\"v\":[{\"a\":2}]}>\nthe end\n", LINES);
@@ -216,7 +217,8 @@ static void test_nesting(void) {
            "imports others <{\"a\":{\"b\":1}}>\nthe end\n", TEXT, .fields = &(tide_known_field){"a", TIDE_TYPE_LOCATION, NULL}, .field_count = 1);
     expect("{\"a\":[\"[{\",\"\\\"[\"]}\n{\"a\":[{\"x\":[true,false,null,1e999,\"\\u00e9\"]}]}\n",
            "types: a list<string>\n1: a='[\"[{\",\"\\\"[\"]'\n"
-           "line 2, a, wrongType: the field is a list; the row has a string <{\"a\":[{\"x\":[true,false,null,1e999,\"\\u00e9\"]}]}>\nthe end\n", TEXT);
+           "line 2, a, wrongType: the field is a list; the row has a string <{\"a\":[{\"x\":[true,false,null,1e999,\"\\u00e9\"]}]}>\nthe end\n",
+           TEXT);
     expect("{\"a\":{\"b.c\":1,\"B_c\":2}}\n",
            "types: a_b_c unknown\n"
            "line 1, a_B_c, badIdentifier: 'a_B_c' differs from the field 'a_b_c' by the case of letters only; give it that name, or another one, "
@@ -224,8 +226,10 @@ static void test_nesting(void) {
     expect("{\"a\":{\"b\":1},\"a_b\":2}\n",
            "types: a_b unknown\nline 1, a_b, duplicateKey: the field occurs twice in the row <{\"a\":{\"b\":1},\"a_b\":2}>\nthe end\n", FLATTEN);
     expect_named("{\"a\":{\"key\":\"k\",\"b c\":1}}\n{\"a\":{\"b c\":1}}\n",
-           "types: b int64\n1: 'k' b=1\n2: '95c446d5-deb1-8a3f-8fc6-4e697fdbaae7' b=1\nthe end\n", FLATTEN, .mappings = (tide_mapping[]){{"a.key", "id"}, {"a.b c", "b"}}, .mapping_count = 2);
-    expect("{\"a b\":{\"c\":1}}\n{\"a\":{\"\":1}}\n{\"a\":{\"\\q\":1}}\n{\"a\":{\"b\":tru}}\n{\"a\":{\"b\" 1}}\n{\"a\":{\"b\":{\"c\" 1}}}\n{\"a\":}\n",
+           "types: b int64\n1: 'k' b=1\n2: '95c446d5-deb1-8a3f-8fc6-4e697fdbaae7' b=1\nthe end\n", FLATTEN,
+           .mappings = (tide_mapping[]){{"a.key", "id"}, {"a.b c", "b"}}, .mapping_count = 2);
+    expect("{\"a b\":{\"c\":1}}\n{\"a\":{\"\":1}}\n{\"a\":{\"\\q\":1}}\n{\"a\":{\"b\":tru}}\n{\"a\":{\"b\" 1}}\n{\"a\":{\"b\":{\"c\" 1}}}\n"
+           "{\"a\":}\n",
            "types: a_ int64\n2: a_=1\n"
            "line 1, a b_c, badIdentifier: 'a b_c' cannot name a field: a name is a letter, then letters, digits or '_'; give it another name with "
            "--map <{\"a b\":{\"c\":1}}>\nline 3, a, malformed: a string has an escape that stands for no character <{\"a\":{\"\\q\":1}}>\n"
@@ -241,7 +245,8 @@ static void test_nesting(void) {
            .fields = (tide_known_field[]){{"b", TIDE_TYPE_STRING, NULL}, {"bc", TIDE_TYPE_STRING, NULL}}, .field_count = 2);
     expect("{\"a\":{\"b\":1\n", "types:\nline 1, malformed: the row is not valid JSON <{\"a\":{\"b\":1>\nthe end\n", LINES);
     // What is kept as a text is JSON.
-    expect("{\"a\":[[1,]]}\n{\"a\":[{\"b\" 1}]}\n{\"a\":{\"b\":[{\"\\q\":1}]}}\n{\"a\":[[\"\\q\"]]}\n{\"a\":[[01]]}\n{\"a\":[[tru]]}\n{\"a\":[[}]}\n{\"a\":{\"b\":[}}\n",
+    expect("{\"a\":[[1,]]}\n{\"a\":[{\"b\" 1}]}\n{\"a\":{\"b\":[{\"\\q\":1}]}}\n{\"a\":[[\"\\q\"]]}\n{\"a\":[[01]]}\n{\"a\":[[tru]]}\n"
+           "{\"a\":[[}]}\n{\"a\":{\"b\":[}}\n",
            "types:\nline 1, a, malformed: the row is not valid JSON <{\"a\":[[1,]]}>\n"
            "line 2, a, malformed: the row is not valid JSON <{\"a\":[{\"b\" 1}]}>\n"
            "line 3, a, malformed: a string has an escape that stands for no character <{\"a\":{\"b\":[{\"\\q\":1}]}}>\n"

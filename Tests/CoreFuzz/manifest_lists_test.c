@@ -72,11 +72,14 @@ static void test_times(void) {
         check(time - may == it->after && is_local == it->is_local, "%s: %lld", it->text, (long long)(time - may));
     }
     static const char *const none[] = {
-        "", "2024", "2024--05-01", "2024-05-001", "2024-05-/1", "1.5.202", "2024-05", "20240501", "x024-05-01", "24-05-01", "1.5.24", "2024-05-01x", "2024-05-01T", "2024-05-01 ", "2024-05-01,12:30",
-        "2024-05-01, T12:30", "2024-13-01", "2024-00-01", "2024-01-00", "2024-02-30", "2023-02-29", "2024-05-01.1", "2024-05/01", "2024-05-011", "2024_05_01",
+        "", "2024", "2024--05-01", "2024-05-001", "2024-05-/1", "1.5.202", "2024-05", "20240501", "x024-05-01", "24-05-01", "1.5.24", "2024-05-01x",
+        "2024-05-01T", "2024-05-01 ", "2024-05-01,12:30",
+        "2024-05-01, T12:30", "2024-13-01", "2024-00-01", "2024-01-00", "2024-02-30", "2023-02-29", "2024-05-01.1", "2024-05/01", "2024-05-011",
+        "2024_05_01",
         "2024-05-01 1:5", "2024-05-01 12-30", "2024-05-01 :30", "2024-05-01 24:00", "2024-05-01 12:60", "2024-05-01 12:30:61", "2024-05-01 12:30:5",
         "2024-05-01 12:30:00.", "2024-05-01 13:00 PM", "2024-05-01 0:30 AM", "2024-05-01 12:30 XM", "2024-05-01 12:30 A", "2024-05-01 12:30 +1",
-        "2024-05-01 12:30 +01:", "2024-05-01 12:30 +01:5", "2024-05-01 12:30 +24:00", "2024-05-01 12:30 +01:60", "2024-05-01 12:30 +01000", "2024-05-01 12:30 XYZ",
+        "2024-05-01 12:30 +01:", "2024-05-01 12:30 +01:5", "2024-05-01 12:30 +24:00", "2024-05-01 12:30 +01:60", "2024-05-01 12:30 +01000",
+        "2024-05-01 12:30 XYZ",
         "2024-05-01 12:30 Z9", "1/5/2024", "1-5-2024", "2024-05-01T12:30:00.x", "2024-05-01T12:30:00+01:00:00", "0000-01-01T00:00:00+01:00",
         "0000-01-01 00:00 +01:00", "9999-12-31T23:59:60Z", "2024-05-01 12:30:00.0000000000000000000000000000000000000000000000000000000000000",
     };
@@ -106,9 +109,12 @@ static void test_strict_times(void) {
         }
     }
     static const char *const none[] = {
-        "2024-00-01T12:30:00Z", "2024-13-01T12:30:00Z", "2024-05-00T12:30:00Z", "2024-05-32T12:30:00Z", "2024-05-01T24:30:00Z", "2024-05-01T12:60:00Z",
-        "2024-05-01T12:30:61Z", "2024-05-01T12:30:00", "2024-05-01T12:30:00.", "2024-05-01T12:30:00.Z", "2024-05-01T12:30:00.5", "2024-05-01T12:30:00ZZ",
-        "2024-05-01T12:30:00+24:00", "2024-05-01T12:30:00+01:60", "2024-05-01T12:30:00+0100", "2024-05-01T12:30:00*01:00", "2024-05-01T12:30:00+1x:00",
+        "2024-00-01T12:30:00Z", "2024-13-01T12:30:00Z", "2024-05-00T12:30:00Z", "2024-05-32T12:30:00Z", "2024-05-01T24:30:00Z",
+        "2024-05-01T12:60:00Z",
+        "2024-05-01T12:30:61Z", "2024-05-01T12:30:00", "2024-05-01T12:30:00.", "2024-05-01T12:30:00.Z", "2024-05-01T12:30:00.5",
+        "2024-05-01T12:30:00ZZ",
+        "2024-05-01T12:30:00+24:00", "2024-05-01T12:30:00+01:60", "2024-05-01T12:30:00+0100", "2024-05-01T12:30:00*01:00",
+        "2024-05-01T12:30:00+1x:00",
         "2024-05-01T12:30:00+01:x0",
     };
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) check(!tide_time_parse(none[i], strlen(none[i]), &time), "%s", none[i]);
@@ -119,16 +125,20 @@ static void test_times_of_rows(void) {
            "types: v timestamp\n"
            "line 2, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024; --date-order dmy or mdy reads "
            "5/1/2024 <1/5/2024\n>\nline 3, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <soon\n"
-           ">\nline 4, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <5\n>\nthe end\n", FIELD(TIDE_TYPE_TIMESTAMP), .format = TIDE_FORMAT_CSV);
+           ">\nline 4, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <5\n>\nthe end\n",
+           FIELD(TIDE_TYPE_TIMESTAMP), .format = TIDE_FORMAT_CSV);
     expect("v\n1/5/2024\n13/5/2024\n",
            "types: v timestamp\n2: v=1704412800000000\n"
-           "line 3, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <13/5/2024\n>\nthe end\n", FIELD(TIDE_TYPE_TIMESTAMP), .format = TIDE_FORMAT_CSV, .times = month_first);
+           "line 3, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <13/5/2024\n>\nthe end\n",
+           FIELD(TIDE_TYPE_TIMESTAMP), .format = TIDE_FORMAT_CSV, .times = month_first);
     expect("{\"v\":5}\n{\"v\":\"\"}\n{\"v\":\"/\"}\n{\"v\":\"2024-05-01\"}\n",
            "types: v timestamp\n4: v=1714521600000000\nline 1, v, wrongType: the field is a time; the row has an integer <{\"v\":5}>\n"
            "line 2, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <{\"v\":\"\"}>\n"
-           "line 3, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <{\"v\":\"/\"}>\nthe end\n", FIELD(TIDE_TYPE_TIMESTAMP));
+           "line 3, v, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <{\"v\":\"/\"}>\nthe end\n",
+           FIELD(TIDE_TYPE_TIMESTAMP));
     // The fields in which a time without an offset has occurred are known, also those in lists.
-    tide_manifest_options options = {.type_name = "T", .fields = (tide_known_field[]){{"z", TIDE_TYPE_TIMESTAMP, NULL}, {"l", TIDE_TYPE_TIMESTAMP | TIDE_TYPE_LIST, NULL}}, .field_count = 2};
+    tide_manifest_options options = {.type_name = "T", .fields = (tide_known_field[]){{"z", TIDE_TYPE_TIMESTAMP, NULL},
+        {"l", TIDE_TYPE_TIMESTAMP | TIDE_TYPE_LIST, NULL}}, .field_count = 2};
     static const char text[] = "{\"z\":\"2024-05-01T00:00:00Z\",\"new\":\"2024-05-01\",\"l\":[\"2024-05-01 12:30\"]}\n";
     int source = source_of(text, strlen(text));
     tide_manifest *manifest;
@@ -145,7 +155,8 @@ static void test_times_of_rows(void) {
 // Lists
 
 static void test_lists(void) {
-    expect("v\n\"[1, -2 ,3.0,true,false]\"\n[]\n[1.5]\n[1e16]\n[9223372036854775808]\n\"[\"\"x\"\"]\"\n[null]\nx\n{}\n\"[1] x\"\n\"[1] [2]\"\n[1\n\"[1,]\"\n[tru]\n\"\"\n",
+    expect("v\n\"[1, -2 ,3.0,true,false]\"\n[]\n[1.5]\n[1e16]\n[9223372036854775808]\n\"[\"\"x\"\"]\"\n[null]\nx\n{}\n\"[1] x\"\n\"[1] [2]\"\n[1\n"
+           "\"[1,]\"\n[tru]\n\"\"\n",
            "types: v list<int64>\n2: v='[1,-2,3,1,0]'\n3: v='[]'\nline 4, v, wrongType: the list has an element that is no integer <[1.5]\n>\n"
            "line 5, v, wrongType: the list has an element that is no integer <[1e16]\n>\n"
            "line 6, v, outOfRange: the number 9223372036854775808 is beyond what 64 bits hold <[9223372036854775808]\n>\n"
@@ -161,8 +172,10 @@ static void test_lists(void) {
            "line 3, v, wrongType: the list has an element that is no number that a double holds <[9007199254740993]\n>\n"
            "line 4, v, wrongType: the list has an element that is no number that a double holds <[9223372036854775807]\n>\n"
            "line 5, v, wrongType: the list has an element that is no number <[true]\n>\n"
-           "line 6, v, outOfRange: the number 1e400 is beyond what 64 bits hold <[1e400]\n>\nthe end\n", LIST(TIDE_TYPE_DOUBLE), .format = TIDE_FORMAT_CSV);
-    expect("{\"v\":[\"a\\\"\\n\",\"\\u00e9\"]}\n{\"v\":[\"\\q\"]}\n{\"v\":[\"\\u0000\"]}\n{\"v\":[[]]}\n{\"v\":[{}]}\n{\"v\":[1]}\n{\"v\":5}\n{\"v\":\"a\"}\n",
+           "line 6, v, outOfRange: the number 1e400 is beyond what 64 bits hold <[1e400]\n>\nthe end\n", LIST(TIDE_TYPE_DOUBLE),
+           .format = TIDE_FORMAT_CSV);
+    expect("{\"v\":[\"a\\\"\\n\",\"\\u00e9\"]}\n{\"v\":[\"\\q\"]}\n{\"v\":[\"\\u0000\"]}\n{\"v\":[[]]}\n{\"v\":[{}]}\n{\"v\":[1]}\n{\"v\":5}\n"
+           "{\"v\":\"a\"}\n",
            "types: v list<string>\n1: v='[\"a\\\"\\n\",\"é\"]'\n"
            "line 2, v, malformed: a string has an escape that stands for no character <{\"v\":[\"\\q\"]}>\n"
            "line 3, v, malformed: a string holds the character NUL, which cannot be stored <{\"v\":[\"\\u0000\"]}>\n"
@@ -180,13 +193,16 @@ static void test_lists(void) {
     expect("{\"v\":[1]}\n{\"v\":[\"a\"]}\n{\"v\":[]}\n",
            "types: v list<bytes>\n3: v='[]'\n"
            "line 1, v, wrongType: the list has an element that is no value that a list of bytes can be read from <{\"v\":[1]}>\n"
-           "line 2, v, wrongType: the list has an element that is no value that a list of bytes can be read from <{\"v\":[\"a\"]}>\nthe end\n", LIST(TIDE_TYPE_BYTES));
+           "line 2, v, wrongType: the list has an element that is no value that a list of bytes can be read from <{\"v\":[\"a\"]}>\nthe end\n",
+           LIST(TIDE_TYPE_BYTES));
     expect("{\"v\":[\"a\"]}\n{\"v\":[1]}\n",
            "types: v list<location>\n"
            "line 1, v, wrongType: the list has an element that is no value that a list of locations can be read from <{\"v\":[\"a\"]}>\n"
-           "line 2, v, wrongType: the list has an element that is no value that a list of locations can be read from <{\"v\":[1]}>\nthe end\n", LIST(TIDE_TYPE_LOCATION));
+           "line 2, v, wrongType: the list has an element that is no value that a list of locations can be read from <{\"v\":[1]}>\nthe end\n",
+           LIST(TIDE_TYPE_LOCATION));
 #define ID "00000000000000000000000000000000-5"
-    expect("{\"v\":[\"a.png\",\"b\"]}\n{\"v\":[\"asset:" ID "\",\"asset:" ID "\"]}\n{\"v\":[\"a\",\"asset:" ID "\"]}\n{\"v\":[\"asset:" ID "\",\"a\"]}\n"
+    expect("{\"v\":[\"a.png\",\"b\"]}\n{\"v\":[\"asset:" ID "\",\"asset:" ID "\"]}\n{\"v\":[\"a\",\"asset:" ID "\"]}\n"
+           "{\"v\":[\"asset:" ID "\",\"a\"]}\n"
            "{\"v\":[\"asset:x\"]}\n{\"v\":[\"\"]}\n{\"v\":[]}\n",
            "types: v list<asset>\n1: v=path 'a.png' path 'b'\n"
            "2: v=claim '[\"00000000000000000000000000000000-5\",\"00000000000000000000000000000000-5\"]'\n7: v='[]'\n"
@@ -211,8 +227,10 @@ static void test_locations(void) {
            "types: v location\n1: v='{\"latitude\":1,\"longitude\":0}'\n"
            "2: v='{\"latitude\":-90,\"longitude\":180,\"altitude\":3,\"horizontalAccuracy\":4,\"verticalAccuracy\":5,\"course\":6,\"speed\":7}'\n"
            "3: v='{\"latitude\":0.1,\"longitude\":123.45678901234568}'\nthe end\n");
-    expect("{\"v\":{\"latitude\":1}}\n{\"v\":{\"longitude\":1}}\n{\"v\":{\"latitude\":90.5,\"longitude\":0}}\n{\"v\":{\"latitude\":0,\"longitude\":-180.5}}\n"
-           "{\"v\":{\"latitude\":1,\"latitude\":1,\"longitude\":2}}\n{\"v\":{\"latitude\":\"1\",\"longitude\":2}}\n{\"v\":{\"latitude\":1,\"longitude\":2,\"name\":3}}\n"
+    expect("{\"v\":{\"latitude\":1}}\n{\"v\":{\"longitude\":1}}\n{\"v\":{\"latitude\":90.5,\"longitude\":0}}\n"
+           "{\"v\":{\"latitude\":0,\"longitude\":-180.5}}\n"
+           "{\"v\":{\"latitude\":1,\"latitude\":1,\"longitude\":2}}\n{\"v\":{\"latitude\":\"1\",\"longitude\":2}}\n"
+           "{\"v\":{\"latitude\":1,\"longitude\":2,\"name\":3}}\n"
            "{\"v\":{\"latitude\":1 \"longitude\":2}}\n{\"v\":5}\n{\"v\":\"x\"}\n",
            "types: v location\nline 1, v, wrongType: a location needs latitude and longitude <{\"v\":{\"latitude\":1}}>\n"
            "line 2, v, wrongType: a location needs latitude and longitude <{\"v\":{\"longitude\":1}}>\n"

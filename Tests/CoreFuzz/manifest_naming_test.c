@@ -73,7 +73,8 @@ static void test_naming_columns(void) {
         bool names;
     } cases[] = {
         {"v,w\na,1\nb,1\n", true},  {"v,w\n1,1\n2,1\n", true},  {"v,w\na,1\na,1\n", false}, {"v,w\n1,1\n1,1\n", false}, {"v,w\na,1\n,1\n", false},
-        {"v,w\na,1\n\"\",1\n", false}, {"v,w\na,1\n", false},      {"v,w\n", false},          {"v,w\n1.5,1\n2.5,1\n", false}, {"v,w\na,1\nb\nb,1\n", true},
+        {"v,w\na,1\n\"\",1\n", false}, {"v,w\na,1\n", false},      {"v,w\n", false},          {"v,w\n1.5,1\n2.5,1\n", false},
+        {"v,w\na,1\nb\nb,1\n", true},
         {"v,w\nc,1\na,1\nb,1\na,1\n", false}, {"v,w\na,1\nb,1\na,1\nb,1\n", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -81,7 +82,8 @@ static void test_naming_columns(void) {
         tide_manifest *manifest;
         tide_batch *batch;
         uint32_t column;
-        check(!tide_manifest_create(source, &(tide_manifest_options){.type_name = "T"}, &manifest, NULL) && !tide_batch_create(10, 1 << 20, &batch), "a manifest");
+        check(!tide_manifest_create(source, &(tide_manifest_options){.type_name = "T"}, &manifest, NULL) && !tide_batch_create(10, 1 << 20, &batch),
+            "a manifest");
         check(tide_manifest_read(manifest, batch, NULL) == TIDE_END && !tide_batch_column(batch, "v", 1, &column, NULL), "%s", cases[i].text);
         check(tide_batch_column_names_rows(batch, column) == cases[i].names, "%s", cases[i].text);
         tide_batch_destroy(batch);
@@ -95,7 +97,8 @@ static void test_naming_columns(void) {
     int source = source_of(text, strlen(text));
     tide_manifest *manifest;
     tide_batch *batch;
-    check(!tide_manifest_create(source, &(tide_manifest_options){.type_name = "T"}, &manifest, NULL) && !tide_batch_create(10, 1 << 20, &batch), "a manifest");
+    check(!tide_manifest_create(source, &(tide_manifest_options){.type_name = "T"}, &manifest, NULL) && !tide_batch_create(10, 1 << 20, &batch),
+        "a manifest");
     check(tide_manifest_read(manifest, batch, NULL) == TIDE_END && !tide_batch_column_names_rows(batch, 0), "a long text");
     tide_batch_destroy(batch);
     tide_manifest_destroy(manifest);
@@ -137,7 +140,8 @@ static void expect_texts(int line, const tide_manifest_options *options, const t
 
 static void test_texts(void) {
     static const tide_known_field fields[] = {
-        {"i", TIDE_TYPE_INT64, NULL}, {"t", TIDE_TYPE_TIMESTAMP, NULL}, {"r", TIDE_TYPE_REFERENCE, "Place"}, {"l", TIDE_TYPE_STRING | TIDE_TYPE_LIST, NULL}};
+        {"i", TIDE_TYPE_INT64, NULL}, {"t", TIDE_TYPE_TIMESTAMP, NULL}, {"r", TIDE_TYPE_REFERENCE, "Place"},
+        {"l", TIDE_TYPE_STRING | TIDE_TYPE_LIST, NULL}};
     const tide_manifest_options options = {.type_name = "T", .fields = fields, .field_count = 4};
 #define TEXTS(expected, ...) \
     expect_texts(__LINE__, &options, (tide_field_text[]){__VA_ARGS__}, sizeof((tide_field_text[]){__VA_ARGS__}) / sizeof(tide_field_text), expected)
@@ -147,7 +151,8 @@ static void test_texts(void) {
     TEXTS("types: i int64, t timestamp, r reference, l list<string>\nline 1, i, wrongType: the value is no integer <>\n", {"i", "1,5", 3});
     TEXTS("types: i int64, t timestamp, r reference, l list<string>\n"
           "line 1, t, wrongType: the value is no time such as 2024-05-01T12:30:00Z, 2024-05-01 12:30 or 01.05.2024 <>\n", {"t", "1/5/2024", 8});
-    TEXTS("types: i int64, t timestamp, r reference, l list<string>\nline 1, s, malformed: the value holds the character NUL, which cannot be stored <>\n",
+    TEXTS("types: i int64, t timestamp, r reference, l list<string>\n"
+        "line 1, s, malformed: the value holds the character NUL, which cannot be stored <>\n",
           {"s", "a\0b", 3});
     TEXTS("duplicateKey: the field s is set twice\n", {"s", "a", 1}, {"s", NULL, 0});
     TEXTS("badIdentifier: 'a b' cannot name a field: a letter, then letters, digits or '_'; give it another name with --map\n", {"a b", "a", 1});

@@ -52,6 +52,8 @@ static inline int source_of(const void *bytes, size_t length) {
 
 /// A source of which the first read gets `first` bytes, and the second gets the rest. Without the rest, the second read fails.
 static inline int source_of_parts(const char *bytes, size_t length, size_t first, bool has_rest) {
+    // The other end of the source before, which stays open while the source is read.
+    static int kept = -1;
     int ends[2];
     check(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends) == 0 && fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, "a pair of sockets");
     check(first == 0 || send(ends[1], bytes, first, 0) == (ssize_t)first, "%zu bytes", first);
@@ -61,7 +63,8 @@ static inline int source_of_parts(const char *bytes, size_t length, size_t first
         // Reading an empty message is reading the end.
         for (int i = 0; i < 4; i++) check(send(ends[1], "", 0, 0) == 0, "the end");
     }
-    close(ends[1]);
+    if (kept >= 0) close(kept);
+    kept = ends[1];
     return ends[0];
 }
 

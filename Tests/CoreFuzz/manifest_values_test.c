@@ -35,8 +35,10 @@ static void test_types_of_json(void) {
     expect("{\"v\":true}\n{\"v\":false}", "types: v boolean\n1: v=1\n2: v=0\nthe end\n");
     expect("{\"v\":true}\n{\"v\":2}", "types: v int64\n1: v=1\n2: v=2\nthe end\n");
     expect("{\"v\":1}\n{\"v\":2.5}", "types: v double\n1: v=1.0\n2: v=2.5\nthe end\n");
-    expect("{\"v\":1}\n{\"v\":\"x\"}", "types: v int64\n1: v=1\nline 2, v, wrongType: the field is an integer; the row has a string <{\"v\":\"x\"}>\nthe end\n");
-    expect("{\"v\":\"x\"}\n{\"v\":1}", "types: v string\n1: v='x'\nline 2, v, wrongType: the field is a string; the row has an integer <{\"v\":1}>\nthe end\n");
+    expect("{\"v\":1}\n{\"v\":\"x\"}", "types: v int64\n1: v=1\n"
+           "line 2, v, wrongType: the field is an integer; the row has a string <{\"v\":\"x\"}>\nthe end\n");
+    expect("{\"v\":\"x\"}\n{\"v\":1}", "types: v string\n1: v='x'\n"
+           "line 2, v, wrongType: the field is a string; the row has an integer <{\"v\":1}>\nthe end\n");
     expect("{\"v\":\"2024-05-01T00:00:00Z\"}", "types: v timestamp\n1: v=1714521600000000\nthe end\n");
     expect("{\"v\":[]}", "types: v list<string>\n1: v='[]'\nthe end\n");
     expect("{\"v\":[1,true]}", "types: v list<int64>\n1: v='[1,1]'\nthe end\n");
@@ -75,7 +77,8 @@ static void test_booleans(void) {
 }
 
 static void test_integers(void) {
-    expect("v\n9223372036854775807\n-9223372036854775808\ntrue\n9223372036854775808\n123456789012345678901234567890\n2.0\n2.5\n1e15\n1e16\nx\n\"1,5\"\n",
+    expect("v\n9223372036854775807\n-9223372036854775808\ntrue\n9223372036854775808\n123456789012345678901234567890\n2.0\n2.5\n1e15\n1e16\nx\n"
+           "\"1,5\"\n",
            "types: v int64\n2: v=9223372036854775807\n3: v=-9223372036854775808\n4: v=1\n7: v=2\n9: v=1000000000000000\n"
            "line 5, v, outOfRange: the number 9223372036854775808 is beyond what 64 bits hold <9223372036854775808\n>\n"
            "line 6, v, outOfRange: the number 123456789012345678901234567890 is beyond what 64 bits hold <123456789012345678901234567890\n>\n"
@@ -90,7 +93,8 @@ static void test_integers(void) {
            "line 5, v, outOfRange: the number 123456789012345678901234567890 is beyond what 64 bits hold <{\"v\":123456789012345678901234567890}>\n"
            "line 3, v, wrongType: the field is an integer; the row has a number with a fraction <{\"v\":1e16}>\n"
            "line 6, v, wrongType: the field is an integer; the row has a list <{\"v\":[1]}>\n"
-           "line 7, v, wrongType: the field is an integer; the row has an object <{\"v\":{\"latitude\":1,\"longitude\":2}}>\nthe end\n", FIELD(TIDE_TYPE_INT64));
+           "line 7, v, wrongType: the field is an integer; the row has an object <{\"v\":{\"latitude\":1,\"longitude\":2}}>\nthe end\n",
+           FIELD(TIDE_TYPE_INT64));
 }
 
 static void test_reals(void) {
@@ -118,14 +122,19 @@ static void test_reals(void) {
 static void test_decimal_comma(void) {
 #define COMMA .decimal_comma = true, .delimiter = ';', .format = TIDE_FORMAT_CSV
     expect("v\n1,5\n-1.234.567,25\n1 234\n1'234\n1\u00a0234\n1\u202f234\n1\u2019234\n1234,5\n",
-           "types: v double\n2: v=1.5\n3: v=-1234567.25\n4: v=1234.0\n5: v=1234.0\n6: v=1234.0\n7: v=1234.0\n8: v=1234.0\n9: v=1234.5\nthe end\n", COMMA);
+           "types: v double\n2: v=1.5\n3: v=-1234567.25\n4: v=1234.0\n5: v=1234.0\n6: v=1234.0\n7: v=1234.0\n8: v=1234.0\n9: v=1234.5\nthe end\n",
+           COMMA);
     expect("v\n1.234\n12\n", "types: v int64\n2: v=1234\n3: v=12\nthe end\n", COMMA);
     // None of these is a number with a decimal comma.
-    expect("v\n1.5\n1,\n,5\n-\nx\n1.2345\n1.23.456\n1234.567\n1,5x\n1\u00a02\n1234567890123456789012345678901234567890123456789012345678901234\n\"\"\n",
+    expect("v\n1.5\n1,\n,5\n-\nx\n1.2345\n1.23.456\n1234.567\n1,5x\n1\u00a02\n1234567890123456789012345678901234567890123456789012345678901234\n"
+           "\"\"\n",
            "types: v double\n"
-           "line 2, v, wrongType: the value is no number with a decimal comma <1.5\n>\nline 3, v, wrongType: the value is no number with a decimal comma <1,\n>\n"
-           "line 4, v, wrongType: the value is no number with a decimal comma <,5\n>\nline 5, v, wrongType: the value is no number with a decimal comma <-\n>\n"
-           "line 6, v, wrongType: the value is no number with a decimal comma <x\n>\nline 7, v, wrongType: the value is no number with a decimal comma <1.2345\n>\n"
+           "line 2, v, wrongType: the value is no number with a decimal comma <1.5\n>\n"
+           "line 3, v, wrongType: the value is no number with a decimal comma <1,\n>\n"
+           "line 4, v, wrongType: the value is no number with a decimal comma <,5\n>\n"
+           "line 5, v, wrongType: the value is no number with a decimal comma <-\n>\n"
+           "line 6, v, wrongType: the value is no number with a decimal comma <x\n>\n"
+           "line 7, v, wrongType: the value is no number with a decimal comma <1.2345\n>\n"
            "line 8, v, wrongType: the value is no number with a decimal comma <1.23.456\n>\n"
            "line 9, v, wrongType: the value is no number with a decimal comma <1234.567\n>\n"
            "line 10, v, wrongType: the value is no number with a decimal comma <1,5x\n>\n"
@@ -138,14 +147,16 @@ static void test_decimal_comma(void) {
 }
 
 static void test_bytes(void) {
-    expect("v\nAAH/\nAA==\nAAE=\nAA\n-_-_\n+/+/\n\"\"\n", "types: v bytes\n2: v=x0001ff\n3: v=x00\n4: v=x0001\n5: v=x00\n6: v=xfbffbf\n7: v=xfbffbf\n8: v=x\nthe end\n",
+    expect("v\nAAH/\nAA==\nAAE=\nAA\n-_-_\n+/+/\n\"\"\n", "types: v bytes\n2: v=x0001ff\n3: v=x00\n4: v=x0001\n5: v=x00\n6: v=xfbffbf\n"
+           "7: v=xfbffbf\n8: v=x\nthe end\n",
            FIELD(TIDE_TYPE_BYTES));
     expect("v\nA\nAAAAA\nAA=\nAAA==\nA A=\nA*==\n====\n", "types: v bytes\n"
            "line 2, v, wrongType: the value is no Base64 <A\n>\nline 3, v, wrongType: the value is no Base64 <AAAAA\n>\n"
            "line 4, v, wrongType: the value is no Base64 <AA=\n>\nline 5, v, wrongType: the value is no Base64 <AAA==\n>\n"
            "line 6, v, wrongType: the value is no Base64 <A A=\n>\nline 7, v, wrongType: the value is no Base64 <A*==\n>\n"
            "line 8, v, wrongType: the value is no Base64 <====\n>\nthe end\n", FIELD(TIDE_TYPE_BYTES));
-    expect("{\"v\":\"AAH/\"}\n{\"v\":1}", "types: v bytes\n1: v=x0001ff\nline 2, v, wrongType: the field is bytes in Base64; the row has an integer <{\"v\":1}>\n"
+    expect("{\"v\":\"AAH/\"}\n{\"v\":1}", "types: v bytes\n1: v=x0001ff\n"
+           "line 2, v, wrongType: the field is bytes in Base64; the row has an integer <{\"v\":1}>\n"
            "the end\n", FIELD(TIDE_TYPE_BYTES));
 }
 
@@ -161,12 +172,14 @@ static void test_assets(void) {
            "is list<asset> (--schema) <\"[\"\"a\"\"]\"\n>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("v\n[\n[x\n", "types: v asset\n2: v=path '['\n3: v=path '[x'\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("{\"v\":\"[]\"}\n{\"v\":1}", "types: v asset\n1: v=path '[]'\n"
-           "line 2, v, wrongType: the field is an asset, given as the path of a file; the row has an integer <{\"v\":1}>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
+           "line 2, v, wrongType: the field is an asset, given as the path of a file; the row has an integer <{\"v\":1}>\nthe end\n",
+           FIELD(TIDE_TYPE_ASSET));
 }
 
 static void test_references(void) {
 #define TO_PLACE FIELDS({"v", TIDE_TYPE_REFERENCE, "Place"})
-    expect("{\"v\":7}\n{\"v\":\"a\"}\n{\"v\":\"Place:a\"}\n{\"v\":\"Place:\"}\n{\"v\":\"00112233-4455-6677-8899-aabbccddeeff\"}\n{\"v\":\"\"}\n{\"v\":true}\n",
+    expect("{\"v\":7}\n{\"v\":\"a\"}\n{\"v\":\"Place:a\"}\n{\"v\":\"Place:\"}\n{\"v\":\"00112233-4455-6677-8899-aabbccddeeff\"}\n{\"v\":\"\"}\n"
+           "{\"v\":true}\n",
            "types: v reference\n1: v='Place:7'\n2: v='Place:a'\n3: v='Place:a'\n4: v='Place:Place:'\n5: v='00112233-4455-6677-8899-aabbccddeeff'\n"
            "line 6, v, badName: a reference is a record name of 1 to 255 bytes <{\"v\":\"\"}>\n"
            "line 7, v, wrongType: the field is a record name; the row has a Boolean <{\"v\":true}>\nthe end\n", TO_PLACE);

@@ -61,7 +61,9 @@ static void files_write(void) {
 /// Makes a preview of each JPEG, and turns it. A picture whose first colour is another ends the work.
 static tide_status convert(const void *context, tide_bytes bytes, const tide_image *image, tide_converted *converted, tide_error *error) {
     (void)context;
-    if (bytes.memory && bytes.size == gif_size && bytes.memory[10] == 1) return tide_error_set(error, TIDE_CANCELLED, 0, "the caller has cancelled the work");
+    if (bytes.memory && bytes.size == gif_size && bytes.memory[10] == 1) {
+        return tide_error_set(error, TIDE_CANCELLED, 0, "the caller has cancelled the work");
+    }
     if (image->media != TIDE_MEDIA_JPEG) return TIDE_OK;
     converted->bytes = malloc(gif_size);
     converted->preview = malloc(gif_size);
