@@ -117,14 +117,14 @@ let package = Package(
         .target(
             name: "CTideManifest",
             dependencies: [
-                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive",
+                "CTideCore", "CTidePictures", "CSimdJSON", "CArchive", "CZlib",
                 .target(name: "COpenSSL", condition: .when(platforms: [.linux])),
                 "CXXHash",
             ],
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
                 .linkedLibrary("simdjson"), .linkedLibrary("crypto", .when(platforms: [.linux])),
-                .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
+                .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("z"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
         // Values and rules, without I/O.

@@ -67,21 +67,21 @@ static tide_status first_line_find(tide_manifest *manifest, size_t *length, bool
         const char *end = memchr(text, '\n', available);
         *length = end ? (size_t)(end - text) + 1 : available;
         *goes_on = !end && !source->is_at_end;
-        if (!*goes_on || available > manifest->row_limit) return TIDE_REJECTED;
+        if (!*goes_on || available > manifest->row_limit) return TIDE_OK;
         tide_status status = tide_source_more(source, error);
         if (status) return status;
     }
 }
 
-/// Finds the end of the row that begins at the source's next byte, reading on as needed. TIDE_REJECTED with the reason when it is no
-/// row. Then `*length` covers the first line only, so that lines behind a stray quote are read again as rows. If that line is longer than a row
-/// may be, and the buffer does not have all of it, `*goes_on` is set.
+/// Finds the end of the row that begins at the source's next byte, reading on as needed. When it is no row, `*is_refused` is set, with the reason.
+/// Then `*length` covers the first line only, so that lines behind a stray quote are read again as rows. If that line is longer than a row may be,
+/// and the buffer does not have all of it, `*goes_on` is set. Any status but TIDE_OK is an error of the whole source, such as damaged compression.
 static tide_status row_find(
-    tide_manifest *manifest, size_t *length, size_t *cells, bool *goes_on, tide_error *reason, tide_error *error
+    tide_manifest *manifest, size_t *length, size_t *cells, bool *is_refused, bool *goes_on, tide_error *reason, tide_error *error
 ) {
     tide_source *source = &manifest->source;
     size_t at = 0, count = 0;
-    *goes_on = false;
+    *is_refused = *goes_on = false;
     for (;;) {
         const char *text = tide_source_bytes(source);
         size_t available = tide_source_length(source);
@@ -102,7 +102,10 @@ static tide_status row_find(
             status = tide_error_reject(
                 reason, TIDE_REJECT_TOO_LONG, "the row is longer than %zu bytes; is a quote not closed?", manifest->row_limit);
         }
-        if (status == TIDE_REJECTED) return first_line_find(manifest, length, goes_on, error);
+        if (status == TIDE_REJECTED) {
+            *is_refused = true;
+            return first_line_find(manifest, length, goes_on, error);
+        }
         // Twice as much each time, because the unfinished cell is scanned again.
         if ((status = tide_source_fill(source, 2 * available + 1, error))) return status;
     }
@@ -205,15 +208,15 @@ static tide_status header_parse(tide_manifest *manifest, const char *text, size_
 tide_status tide_csv_read_header(tide_manifest *manifest, tide_error *error) {
     tide_error reason;
     size_t length, cells;
-    bool goes_on;
+    bool is_refused, goes_on;
     tide_status status = tide_source_fill(&manifest->source, 1, error);
     if (status) return status;
     if (tide_source_length(&manifest->source) == 0) {
         return tide_error_reject(error, TIDE_REJECT_MALFORMED, "the source is empty: a CSV begins with a row of column names");
     }
-    status = row_find(manifest, &length, &cells, &goes_on, &reason, error);
-    if (status == TIDE_REJECTED) return tide_error_reject(error, reason.reject, "line 1: %s", reason.message);
+    status = row_find(manifest, &length, &cells, &is_refused, &goes_on, &reason, error);
     if (status) return status;
+    if (is_refused) return tide_error_reject(error, reason.reject, "line 1: %s", reason.message);
     const char *text = tide_source_bytes(&manifest->source);
     if (!tide_utf8_is_valid(text, length)) {
         return tide_error_reject(
@@ -319,11 +322,10 @@ tide_status tide_csv_read_row(tide_manifest *manifest, tide_batch *batch, tide_e
     if (tide_source_length(input) == 0) return TIDE_END;
     tide_error reason = {0};
     size_t length, cells = 0;
-    bool goes_on;
-    status = row_find(manifest, &length, &cells, &goes_on, &reason, error);
-    if (status && status != TIDE_REJECTED) return status;
+    bool is_refused, goes_on;
+    status = row_find(manifest, &length, &cells, &is_refused, &goes_on, &reason, error);
+    if (status) return status;
     const char *text = tide_source_bytes(input);
-    bool is_refused = status == TIDE_REJECTED;
     bool is_blank = !is_refused && (text[0] == '\n' || (length == 2 && text[0] == '\r' && text[1] == '\n'));
     if (!is_blank || manifest->csv_column_count == 1) {
         bool is_cut = goes_on;

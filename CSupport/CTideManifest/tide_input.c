@@ -1,29 +1,17 @@
 #include "tide_input.h"
 
-#include <archive.h>
-#include <archive_entry.h>
 #include <errno.h>
 #include <iconv.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
-#include "tide_archive_limits.h"
+#include "tide_decompression.h"
 
 enum { block_size = 64 << 10 };
 
 struct tide_input {
-    int descriptor;
-    /// The bytes that were read before the input was made, and how many of them were passed on.
-    char *head;
-    size_t head_length, head_at;
-    struct archive *archive;
-    bool archive_is_at_end;
-    int read_error;
-    uint64_t bytes_in, bytes_out;
-    char compressed[block_size];
+    tide_decompression *source;
     /// (iconv_t)-1 where nothing is converted.
     iconv_t conversion;
     bool is_probed;
@@ -39,10 +27,6 @@ struct tide_input {
 
 static bool begins(const char *head, size_t length, const char *magic, size_t magic_length) {
     return length >= magic_length && memcmp(head, magic, magic_length) == 0;
-}
-
-static bool is_compressed(const char *head, size_t length) {
-    return begins(head, length, "\x1f\x8b", 2) || begins(head, length, "\x28\xb5\x2f\xfd", 4);
 }
 
 static bool is_zip(const char *head, size_t length) { return begins(head, length, "PK\x03\x04", 4); }
@@ -61,101 +45,7 @@ static const char *marked_encoding(const char *head, size_t length, size_t *mark
 
 bool tide_input_is_needed(const char *head, size_t length, const char *encoding) {
     size_t mark;
-    return encoding || is_compressed(head, length) || is_zip(head, length) || marked_encoding(head, length, &mark);
-}
-
-// Decompressing
-
-static ssize_t raw_read(tide_input *input, char *buffer, size_t capacity) {
-    if (input->head_at < input->head_length) {
-        size_t rest = input->head_length - input->head_at, count = rest < capacity ? rest : capacity;
-        memcpy(buffer, input->head + input->head_at, count);
-        input->head_at += count;
-        return (ssize_t)count;
-    }
-    for (;;) {
-        ssize_t count = read(input->descriptor, buffer, capacity);
-        if (count >= 0) return count;
-        if (errno == EINTR) continue;
-        input->read_error = errno;
-        return -1;
-    }
-}
-
-static la_ssize_t archive_fill(struct archive *archive, void *context, const void **buffer) {
-    tide_input *input = context;
-    ssize_t count = raw_read(input, input->compressed, sizeof input->compressed);
-    if (count < 0) {
-        archive_set_error(archive, input->read_error, "cannot be read");
-        return -1;
-    }
-    input->bytes_in += (uint64_t)count;
-    *buffer = input->compressed;
-    return count;
-}
-
-static tide_status refuse_archive(tide_input *input, tide_error *error) {
-    if (input->read_error) {
-        errno = input->read_error;
-        return tide_error_errno(error, "read", "the source");
-    }
-    if (archive_errno(input->archive) == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    const char *reason = archive_error_string(input->archive);
-    return tide_error_reject(
-        error, TIDE_REJECT_MALFORMED, "the compressed data is damaged: %.200s", reason ? reason : "it ends too soon");
-}
-
-static tide_status archive_begin(tide_input *input, tide_error *error) {
-    input->archive = archive_read_new();
-    if (!input->archive) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    if (archive_read_support_filter_gzip(input->archive) != ARCHIVE_OK
-        || archive_read_support_filter_zstd(input->archive) != ARCHIVE_OK
-        || archive_read_support_format_raw(input->archive) != ARCHIVE_OK
-        || archive_read_support_format_empty(input->archive) != ARCHIVE_OK) {
-        if (archive_errno(input->archive) == ENOMEM) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-        return tide_error_reject(error, TIDE_REJECT_MALFORMED, "this system's libarchive cannot decompress gzip or zstd");
-    }
-    errno = 0;
-    if (archive_read_open(input->archive, input, NULL, archive_fill, NULL) != ARCHIVE_OK) {
-        // libarchive gives no reason where it has no memory for its first filter, and none where a short source ends too soon.
-        bool is_short_of_memory = errno == ENOMEM && !archive_errno(input->archive) && !input->read_error;
-        return is_short_of_memory ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : refuse_archive(input, error);
-    }
-    struct archive_entry *entry;
-    int result = archive_read_next_header(input->archive, &entry);
-    if (result == ARCHIVE_EOF) {
-        input->archive_is_at_end = true;
-        return TIDE_OK;
-    }
-    // libarchive would read data that is too short to be recognised without decompressing it.
-    if (archive_filter_code(input->archive, 0) == ARCHIVE_FILTER_NONE) return refuse_archive(input, error);
-    return result == ARCHIVE_OK || result == ARCHIVE_WARN ? TIDE_OK : refuse_archive(input, error);
-}
-
-/// Reads bytes of the source, decompressed.
-static tide_status bytes_read(tide_input *input, char *buffer, size_t capacity, size_t *count, tide_error *error) {
-    *count = 0;
-    if (!input->archive) {
-        ssize_t got = raw_read(input, buffer, capacity);
-        if (got < 0) return refuse_archive(input, error);
-        *count = (size_t)got;
-        return TIDE_OK;
-    }
-    if (input->archive_is_at_end) return TIDE_OK;
-    la_ssize_t got;
-    do got = archive_read_data(input->archive, buffer, capacity);
-    while (got == ARCHIVE_RETRY);
-    if (got < 0) return refuse_archive(input, error);
-    input->archive_is_at_end = got == 0;
-    input->bytes_out += (uint64_t)got;
-    if (tide_archive_expands_too_far(input->bytes_in, input->bytes_out)) {
-        return tide_error_reject(
-            error, TIDE_REJECT_TOO_LONG,
-            "the compressed data expands to more than %d times its size; if it is as it should be, decompress it first (zcat, "
-            "zstdcat) and import '-'", tide_expansion_limit);
-    }
-    *count = (size_t)got;
-    return TIDE_OK;
+    return encoding || tide_is_compressed(head, length) || is_zip(head, length) || marked_encoding(head, length, &mark);
 }
 
 // Converting
@@ -190,7 +80,7 @@ static tide_status probe(tide_input *input, tide_error *error) {
     while (input->text_length < 4 && !input->text_is_at_end) {
         size_t count;
         tide_status status =
-            bytes_read(input, input->text + input->text_length, sizeof input->text - input->text_length, &count, error);
+            tide_decompression_read(input->source, input->text + input->text_length, sizeof input->text - input->text_length, &count, error);
         if (status) return status;
         input->text_length += count;
         input->text_is_at_end = count == 0;
@@ -235,15 +125,10 @@ tide_status tide_input_create(
     }
     tide_input *created = calloc(1, sizeof *created);
     if (!created) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    *created = (tide_input){.descriptor = descriptor, .conversion = (iconv_t)-1, .unit = 1, .head_length = length};
+    *created = (tide_input){.conversion = (iconv_t)-1, .unit = 1};
     created->encoding = encoding ? strdup(encoding) : NULL;
-    created->head = malloc(length + 1);
-    if (!created->head || (encoding && !created->encoding)) {
-        tide_input_destroy(created);
-        return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    }
-    memcpy(created->head, head, length);
-    tide_status status = is_compressed(head, length) ? archive_begin(created, error) : TIDE_OK;
+    tide_status status = !encoding || created->encoding ? tide_decompression_create(descriptor, head, length, &created->source, error)
+                                                         : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     if (!status) status = probe(created, error);
     if (status) {
         tide_input_destroy(created);
@@ -255,9 +140,8 @@ tide_status tide_input_create(
 
 void tide_input_destroy(tide_input *input) {
     if (!input) return;
-    if (input->archive) archive_read_free(input->archive);
+    tide_decompression_destroy(input->source);
     if (input->conversion != (iconv_t)-1) iconv_close(input->conversion);
-    free(input->head);
     free((char *)input->encoding);
     free(input);
 }
@@ -266,7 +150,7 @@ tide_status tide_input_read(tide_input *input, char *buffer, size_t capacity, si
     *count = 0;
     size_t there = input->text_length - input->text_at;
     if (input->conversion == (iconv_t)-1) {
-        if (there == 0) return input->text_is_at_end ? TIDE_OK : bytes_read(input, buffer, capacity, count, error);
+        if (there == 0) return input->text_is_at_end ? TIDE_OK : tide_decompression_read(input->source, buffer, capacity, count, error);
         *count = there < capacity ? there : capacity;
         memcpy(buffer, input->text + input->text_at, *count);
         input->text_at += *count;
@@ -279,7 +163,7 @@ tide_status tide_input_read(tide_input *input, char *buffer, size_t capacity, si
         input->text_at = 0;
         input->text_length = there;
         size_t got;
-        tide_status status = bytes_read(input, input->text + there, sizeof input->text - there, &got, error);
+        tide_status status = tide_decompression_read(input->source, input->text + there, sizeof input->text - there, &got, error);
         if (status) return status;
         input->text_length += got;
         input->text_is_at_end = got == 0;

@@ -1,8 +1,8 @@
-/// The text of a source that is compressed, or in another encoding than UTF-8: decompressed by libarchive, converted by iconv.
+/// The text of a source that is compressed, or in another encoding than UTF-8: decompressed (`tide_decompression.h`), converted by iconv.
 ///
 /// Rules: compression (gzip, zstd) is detected by the content, and so are UTF-16 and UTF-32 with a byte order mark. A byte that the
 /// encoding does not have becomes 0xFF, so that only the row with it is refused, and not the whole source. Memory is bounded by a
-/// constant. A source that decompresses to over 1 GiB and over 200 times its size is refused.
+/// constant.
 /// Threads: one at a time.
 
 #ifndef TIDE_INPUT_H

@@ -208,6 +208,19 @@ static void test_gzip(void) {
         expect_part(packed, length, &how, "malformed: the compressed data is damaged: ");
         packed[places[i]] ^= 0x16;
     }
+    // A changed bit is told, unless it is one of the header that says nothing of the text.
+    for (size_t bit = 16; bit < length * 8; bit++) {
+        packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        tide_text found = source_read(source_of(packed, length), &how);
+        check(strcmp(found.bytes, rows) == 0 || strstr(found.bytes, "malformed: the compressed data is damaged: "), "bit %zu: %s", bit, found.bytes);
+        tide_text_free(&found);
+        packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    // Zeros behind the text fill a block, and other bytes are damage.
+    memset(packed + length, 0, 100);
+    expect_part(packed, length + 100, &how, rows);
+    packed[length + 50] = 'x';
+    expect_part(packed, length + 100, &how, "malformed: the compressed data is damaged: incorrect header check");
     // Members one after the other are one text.
     size_t more = gzip("3,z\n", 4, packed + length, sizeof packed - length);
     expect_part(packed, length + more, &how, "3: a=2 b='y'\n4: a=3 b='z'\nthe end\n");

@@ -157,7 +157,7 @@ static told *shared;
 /// libarchive and glibc do not say that these are for want of memory: they are told as damage of the source.
 static bool is_of_library(const outcome *out) {
     static const char *const sentences[] = {
-        "Can't initialize ZIP decompression", "gzip decompression failed", "Zstd decompression failed", "is not known; others are utf-8"};
+        "Can't initialize ZIP decompression", "Zstd decompression failed", "is not known; others are utf-8"};
     for (size_t i = 0; i < sizeof sentences / sizeof *sentences; i++) {
         if (out->error.status == TIDE_REJECTED && strstr(out->error.message, sentences[i])) return true;
     }
