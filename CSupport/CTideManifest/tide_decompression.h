@@ -1,8 +1,8 @@
 /// The bytes of a source, decompressed where they are gzip or zstd.
 ///
-/// zlib decompresses gzip, because libarchive does not compare the checksum and the length of gzip's members (RFC 1952, 2.3.1). libarchive decompresses
-/// zstd. Rules: members or frames one after the other are one text; zeros behind the last member are passed over, and other bytes are damage; a source
-/// that decompresses to over 1 GiB and over 200 times its size is refused. Memory is bounded by a constant.
+/// zlib decompresses gzip, because libarchive does not compare the checksum and the length of gzip's members (RFC 1952, 2.3.1). libarchive
+/// decompresses zstd. Rules: members or frames one after the other are one text; zeros behind the last member are passed over, and other
+/// bytes are damage; a source that decompresses to over 1 GiB and over 200 times its size is refused. Memory is bounded by a constant.
 /// Threads: one at a time.
 
 #ifndef TIDE_DECOMPRESSION_H

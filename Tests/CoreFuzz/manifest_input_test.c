@@ -149,7 +149,8 @@ static void test_positions(void) {
             .format = i == 2 ? TIDE_FORMAT_JSON_LINES : TIDE_FORMAT_AUTO}};
         tide_text found = source_read(source_of(others[i], strlen(others[i])), &how);
         expect_text(__FILE__, __LINE__, found.bytes,
-                    "assetChanged: the source is not the one whose import was interrupted (it differs within its first 8 bytes); import it without --resume\n");
+                    "assetChanged: the source is not the one whose import was interrupted (it differs within its first 8 bytes); import it "
+                    "without --resume\n");
         tide_text_free(&found);
     }
     tide_position odd = positions[0];
@@ -251,7 +252,8 @@ static void test_expansion(void) {
     reading how = {.options = &(tide_manifest_options){.type_name = "T", .format = TIDE_FORMAT_JSON_LINES, .row_limit = 100}};
     tide_text found = source_read(source_of(packed, sizeof packed), &how);
     expect_text(__FILE__, __LINE__, found.bytes,
-                "tooLong: the compressed data expands to more than 200 times its size; if it is as it should be, decompress it first (zcat, zstdcat) and "
+                "tooLong: the compressed data expands to more than 200 times its size; if it is as it should be, decompress it first (zcat, "
+                "zstdcat) and "
                 "import '-'\n");
     tide_text_free(&found);
     // A few of the blocks are a row that is too long.

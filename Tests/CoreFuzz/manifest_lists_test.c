@@ -222,7 +222,8 @@ static void test_lists(void) {
 // Locations
 
 static void test_locations(void) {
-    expect("{\"v\":{\"latitude\":1,\"longitude\":-0.0}}\n{\"v\":{\"speed\":7,\"course\":6,\"verticalAccuracy\":5,\"horizontalAccuracy\":4,\"altitude\":3,\"longitude\":180,\"latitude\":-90}}\n"
+    expect("{\"v\":{\"latitude\":1,\"longitude\":-0.0}}\n"
+           "{\"v\":{\"speed\":7,\"course\":6,\"verticalAccuracy\":5,\"horizontalAccuracy\":4,\"altitude\":3,\"longitude\":180,\"latitude\":-90}}\n"
            "{\"v\":{\"latitude\":0.1,\"longitude\":123.456789012345678}}\n",
            "types: v location\n1: v='{\"latitude\":1,\"longitude\":0}'\n"
            "2: v='{\"latitude\":-90,\"longitude\":180,\"altitude\":3,\"horizontalAccuracy\":4,\"verticalAccuracy\":5,\"course\":6,\"speed\":7}'\n"

@@ -26,7 +26,8 @@ static void test_types_of_csv(void) {
     reading how = {.row_limit = 1};
     tide_text found = source_read(source_of("v\n1\n2.5\n3\n", 10), &how);
     expect_text(__FILE__, __LINE__, found.bytes,
-                "types: v int64\n2: v=1\ntypes: v int64\nline 3, v, wrongType: the field is an integer; the row has a number with a fraction <2.5\n>\n"
+                "types: v int64\n2: v=1\ntypes: v int64\nline 3, v, wrongType: the field is an integer; the row has a number with a "
+                "fraction <2.5\n>\n"
                 "types: v int64\n4: v=3\ntypes: v int64\nthe end\n");
     tide_text_free(&found);
 }
@@ -166,9 +167,11 @@ static void test_assets(void) {
     expect("v\na.png\nasset:" ID "\nasset:x\n./asset:x\nasset:\n\"\"\n[x].png\n[x]\n[]\n\"[\"\"a\"\"]\"\n",
            "types: v asset\n2: v=path 'a.png'\n3: v=claim '" ID "'\n5: v=path './asset:x'\n6: v=path 'asset:'\n8: v=path '[x].png'\n9: v=path '[x]'\n"
            "line 4, v, assetUnknown: the value is no asset identifier <asset:x\n>\nline 7, v, assetMissing: the path of the asset is empty <\"\"\n>\n"
-           "line 10, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say that the field "
+           "line 10, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say "
+           "that the field "
            "is list<asset> (--schema) <[]\n>\n"
-           "line 11, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say that the field "
+           "line 11, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say "
+           "that the field "
            "is list<asset> (--schema) <\"[\"\"a\"\"]\"\n>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("v\n[\n[x\n", "types: v asset\n2: v=path '['\n3: v=path '[x'\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("{\"v\":\"[]\"}\n{\"v\":1}", "types: v asset\n1: v=path '[]'\n"
