@@ -124,7 +124,8 @@ let package = Package(
             path: "CSupport/CTideManifest", cSettings: core,
             linkerSettings: [
                 .linkedLibrary("simdjson"), .linkedLibrary("crypto", .when(platforms: [.linux])),
-                .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("z"), .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
+                .linkedLibrary("xxhash"), .linkedLibrary("archive"), .linkedLibrary("z"),
+                .linkedLibrary("iconv", .when(platforms: [.macOS, .iOS])),
             ]),
 
         // Values and rules, without I/O.
