@@ -20,17 +20,45 @@ enum { path_limit = 4096, block_size = 64 << 10 };
 typedef struct unpacking {
     struct archive *archive;
     int descriptor, folder;
+    /// The errno of a read of the archive that failed.
+    int read_error;
     uint64_t bytes_out;
     tide_error *error;
+    char block[block_size];
 } unpacking;
+
+// libarchive's own callbacks lose the errno: its reader of zip says of a read that failed that the archive is cut.
+
+static la_ssize_t archive_fill(struct archive *archive, void *context, const void **buffer) {
+    unpacking *it = context;
+    ssize_t count;
+    do count = read(it->descriptor, it->block, sizeof it->block);
+    while (count < 0 && errno == EINTR);
+    if (count < 0) {
+        it->read_error = errno;
+        archive_set_error(archive, errno, "cannot be read");
+    }
+    *buffer = it->block;
+    return count;
+}
+
+static la_int64_t archive_seek(struct archive *archive, void *context, la_int64_t offset, int whence) {
+    unpacking *it = context;
+    off_t at = lseek(it->descriptor, offset, whence);
+    if (at >= 0) return at;
+    it->read_error = errno;
+    archive_set_error(archive, errno, "cannot be read");
+    return ARCHIVE_FATAL;
+}
 
 static tide_status refuse(unpacking *it, const char *path) {
     int number = archive_errno(it->archive);
     const char *reason = archive_error_string(it->archive);
     if (number == ENOMEM) return tide_error_set(it->error, TIDE_NO_MEMORY, 0, "out of memory");
-    // libarchive says of a read that failed that the archive is cut. Then the next one fails, too.
-    char next;
-    if (read(it->descriptor, &next, 1) < 0 && errno != EINTR) return tide_error_errno(it->error, "read", "the archive");
+    if (it->read_error) {
+        errno = it->read_error;
+        return tide_error_errno(it->error, "read", "the archive");
+    }
     return tide_error_reject(
         it->error, TIDE_REJECT_MALFORMED, "the zip archive is damaged%s%.300s: %.200s", path ? " at " : "", path ? path : "",
         reason ? reason : "it ends too soon");
@@ -135,8 +163,13 @@ static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, t
     *files = 0;
     if (!it.archive) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     tide_status status = TIDE_OK;
-    if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK
-        || archive_read_open_fd(it.archive, descriptor, block_size) != ARCHIVE_OK) {
+    struct stat source;
+    if (fstat(descriptor, &source) != 0) source.st_mode = 0;
+    // Without a callback for seeking, libarchive reads the archive from its beginning to its end.
+    if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK || archive_read_set_callback_data(it.archive, &it) != ARCHIVE_OK
+        || archive_read_set_read_callback(it.archive, archive_fill) != ARCHIVE_OK
+        || (S_ISREG(source.st_mode) && archive_read_set_seek_callback(it.archive, archive_seek) != ARCHIVE_OK)
+        || archive_read_open1(it.archive) != ARCHIVE_OK) {
         // libarchive gives no reason if it has no memory for its first filter.
         bool has_reason = archive_errno(it.archive);
         status = has_reason ? refuse(&it, NULL) : tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");

@@ -19,7 +19,7 @@ extern "C" {
 
 typedef struct tide_decompression tide_decompression;
 
-/// Whether a source that begins with `head` is compressed.
+/// Returns whether a source that begins with `head` is gzip or zstd.
 bool tide_is_compressed(const char *head, size_t length);
 
 /// Begins to read a source of which `head` has been read already; `descriptor` stays the caller's. The caller ends it with

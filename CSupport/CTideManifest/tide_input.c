@@ -14,7 +14,6 @@ struct tide_input {
     tide_decompression *source;
     /// (iconv_t)-1 where nothing is converted.
     iconv_t conversion;
-    bool is_probed;
     /// Bytes of the smallest character of the encoding.
     size_t unit;
     const char *encoding;

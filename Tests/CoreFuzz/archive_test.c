@@ -157,7 +157,7 @@ static void test_damage(void) {
     expect_unpacked(__LINE__, source_of("", 0), "malformed: the zip archive is damaged: Unrecognized archive format\n");
 }
 
-/// What the system refuses is an error, and not the archive's fault.
+/// A failed read or write is told as an error of the system, and not as damage of the archive.
 static void test_system_errors(void) {
     char expected[200];
     snprintf(expected, sizeof expected, "status %d: cannot read the archive: %s\n", TIDE_IO_ERROR, strerror(EISDIR));

@@ -8,28 +8,15 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "tide_exif.h"
 #include "tide_image.h"
-
-#define check(condition, ...) ((condition) ? (void)0 : check_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
-
-__attribute__((format(printf, 4, 5), noreturn))
-static void check_fail(const char *file, int line, const char *condition, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "%s:%d: failed: %s (", file, line, condition);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, ")\n");
-    va_end(arguments);
-    exit(1);
-}
 
 // Building
 

@@ -80,7 +80,7 @@ static void test_faults(void) {
     expect("[\",:[{\\\",:[{\"]", 32, 2, TIDE_JSON_SOUND, "[\",:[{\\\",:[{\"]");
 }
 
-/// A name that is there twice is told, in a small object and in one of many members.
+/// An object with two members of one name is refused, however many members it has.
 static void test_duplicates(void) {
     expect("{\"a\":1,\"b\":2,\"a\":3}", 32, 100, TIDE_JSON_DUPLICATE, "\"a\"");
     expect("[{\"x\":{\"a\\u0062\":1,\"ab\":2}}]", 32, 100, TIDE_JSON_DUPLICATE, "\"ab\"");

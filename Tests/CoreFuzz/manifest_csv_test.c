@@ -104,8 +104,7 @@ static void test_headers(void) {
     expect("a,I\n", "badIdentifier: line 1: column 2, 'I', differs from the field 'i' by the case of letters only; give it that name, or another "
            "one, with --map 'I=NAME'\n", .fields = &(tide_known_field){"i", TIDE_TYPE_INT64, NULL}, .field_count = 1);
     expect_named("a,ID\n", "badIdentifier: line 1: column 2, 'ID', differs from the field of the record names, 'id' by the case of letters "
-                 "only; give "
-                 "it that name, or another one, with --map 'ID=NAME'\n");
+                 "only; give it that name, or another one, with --map 'ID=NAME'\n");
     expect_named("a,b\n", "missingName: line 1: there is no column 'id' for the record names\n", .name_is_required = true);
     expect_named("id,b\nx,1\n", "types: b int64\n2: 'x' b=1\nthe end\n", .name_is_required = true);
     // Any column can hold the names, whatever it is called.
@@ -116,8 +115,7 @@ static void test_headers(void) {
     expect("a,b\n1,2\n", "badIdentifier: line 1: the only column is 'a,b'; if commas separate columns, add --delimiter ','\n", .delimiter = ';');
     expect("a,b\n1,2\n", "badIdentifier: line 1: the only column is 'a,b'; if commas separate columns, add --delimiter ','\n", .delimiter = '\t');
     expect("a-b\n1\n", "badIdentifier: line 1: column 1, 'a-b', cannot name a field: a name is a letter, then letters, digits or '_'; give "
-           "it another "
-           "name with --map 'a-b=NAME'\n");
+           "it another name with --map 'a-b=NAME'\n");
     char *many = text_repeat("a", ',', 1900, "\n");
     expect(many, "tooManyFields: line 1: 1901 columns; at most 1900 are possible\n");
     free(many);

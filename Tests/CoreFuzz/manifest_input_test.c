@@ -78,7 +78,7 @@ static void test_two_reads(void) {
             reading how = {.options = &samples[i].options};
             tide_text found = source_read(source_of_parts(samples[i].text, samples[i].length, first, true), &how);
             if (samples[i].options.row_limit) {
-                // How much of a row that is too long is seen depends on the reads, and so does what is said of it.
+                // The message about a row over the limit depends on how much of the row the reader has, so only lines are compared.
                 tide_text expected_outline = outline(whole.bytes, whole.length), found_outline = outline(found.bytes, found.length);
                 expect_text(__FILE__, __LINE__, found_outline.bytes, expected_outline.bytes);
                 tide_text_free(&expected_outline);
@@ -202,14 +202,7 @@ static void test_gzip(void) {
         check(strstr(found.bytes, "cannot read the source"), "%zu bytes: %s", first, found.bytes);
         tide_text_free(&found);
     }
-    // The kind of the compression, and that of the first block.
-    const size_t places[] = {2, 10};
-    for (int i = 0; i < 2; i++) {
-        packed[places[i]] ^= 0x16;
-        expect_part(packed, length, &how, "malformed: the compressed data is damaged: ");
-        packed[places[i]] ^= 0x16;
-    }
-    // A changed bit is told, unless it is one of the header that says nothing of the text.
+    // Each changed bit is an error, except in parts of the header that don't matter, such as the time: there the rows are the same.
     for (size_t bit = 16; bit < length * 8; bit++) {
         packed[bit / 8] ^= (uint8_t)(1 << bit % 8);
         tide_text found = source_read(source_of(packed, length), &how);
@@ -227,7 +220,7 @@ static void test_gzip(void) {
     expect_part(packed, length + more, &how, "3: a=2 b='y'\n4: a=3 b='z'\nthe end\n");
     length = gzip("", 0, packed, sizeof packed);
     expect_part(packed, length, &how, "types:\nthe end\n");
-    // The encoding of what is compressed is told by it, or by the options.
+    // The decompressed text has a byte order mark, or the options name its encoding.
     length = gzip("\xff\xfe" "a\0\n\0\xf6\0\n\0", 10, packed, sizeof packed);
     expect_part(packed, length, &how, "2: a='ö'\n");
     length = gzip("a\n\xf6\n", 4, packed, sizeof packed);
@@ -253,8 +246,7 @@ static void test_expansion(void) {
     tide_text found = source_read(source_of(packed, sizeof packed), &how);
     expect_text(__FILE__, __LINE__, found.bytes,
                 "tooLong: the compressed data expands to more than 200 times its size; if it is as it should be, decompress it first (zcat, "
-                "zstdcat) and "
-                "import '-'\n");
+                "zstdcat) and import '-'\n");
     tide_text_free(&found);
     // A few of the blocks are a row that is too long.
     packed[6 + 4 * 20] |= 1;

@@ -1,5 +1,5 @@
-// Goal: JSON Lines, a JSON array, objects over several lines and an object with the rows in it are told apart and read as
-// Documentation/Formats/manifest.md says, and each fault is refused at its line while the rest is read.
+// Goal: the reader detects each JSON layout (JSON Lines, an array, objects over several lines, an object with the rows in it) and reads it as
+// Documentation/Formats/manifest.md says. A faulty row is refused with its line, and the rows around it are read.
 // Method: small sources, whose rows and refusals are compared with the expected ones.
 
 #include "manifest_reading.h"
@@ -28,7 +28,7 @@ static void test_lines(void) {
            "line 2, v, tooDeep: a list holds strings, numbers or times, no lists or objects <{\"v\":[{\"a\":2}]}>\nthe end\n", LINES);
 }
 
-/// What a row can have that is no JSON, or that no field can hold.
+/// Rows with a syntax error, or with a value that no field can hold, are refused.
 static void test_faults_of_rows(void) {
     expect("{\"v\":\"\xff\"}\n",
            "types:\nline 1, invalidUTF8: the row is not valid UTF-8; --encoding names another encoding <{\"v\":\"\xff\"}>\nthe end\n");
@@ -244,7 +244,7 @@ static void test_nesting(void) {
            "the end\n", TEXT, LINES,
            .fields = (tide_known_field[]){{"b", TIDE_TYPE_STRING, NULL}, {"bc", TIDE_TYPE_STRING, NULL}}, .field_count = 2);
     expect("{\"a\":{\"b\":1\n", "types:\nline 1, malformed: the row is not valid JSON <{\"a\":{\"b\":1>\nthe end\n", LINES);
-    // What is kept as a text is JSON.
+    // The syntax of nested values is checked before their JSON text is stored.
     expect("{\"a\":[[1,]]}\n{\"a\":[{\"b\" 1}]}\n{\"a\":{\"b\":[{\"\\q\":1}]}}\n{\"a\":[[\"\\q\"]]}\n{\"a\":[[01]]}\n{\"a\":[[tru]]}\n"
            "{\"a\":[[}]}\n{\"a\":{\"b\":[}}\n",
            "types:\nline 1, a, malformed: the row is not valid JSON <{\"a\":[[1,]]}>\n"

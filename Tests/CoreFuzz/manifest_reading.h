@@ -12,29 +12,16 @@
 #define MANIFEST_READING_H
 
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "tide_manifest.h"
 #include "tide_number.h"
 #include "tide_text.h"
-
-#define check(condition, ...) ((condition) ? (void)0 : check_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
-
-__attribute__((format(printf, 4, 5), noreturn))
-static inline void check_fail(const char *file, int line, const char *condition, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "%s:%d: failed: %s (", file, line, condition);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, ")\n");
-    va_end(arguments);
-    exit(1);
-}
 
 /// Texts that were not as expected.
 static int failures;
@@ -68,7 +55,7 @@ static inline int source_of_parts(const char *bytes, size_t length, size_t first
     return ends[0];
 }
 
-// What was read
+// Writing batches and errors
 
 /// Writes bytes; `\0` stands for the character NUL.
 static inline void bytes_write(tide_text *out, const char *bytes, size_t length) {
@@ -148,7 +135,7 @@ static inline void error_write(tide_text *out, tide_status status, const tide_er
     else tide_text_format(out, "status %d: %s\n", status, error->message);
 }
 
-/// How a source is read.
+/// Options for `source_read`.
 typedef struct reading {
     /// NULL stands for options with only a type, `T`.
     const tide_manifest_options *options;

@@ -168,11 +168,9 @@ static void test_assets(void) {
            "types: v asset\n2: v=path 'a.png'\n3: v=claim '" ID "'\n5: v=path './asset:x'\n6: v=path 'asset:'\n8: v=path '[x].png'\n9: v=path '[x]'\n"
            "line 4, v, assetUnknown: the value is no asset identifier <asset:x\n>\nline 7, v, assetMissing: the path of the asset is empty <\"\"\n>\n"
            "line 10, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say "
-           "that the field "
-           "is list<asset> (--schema) <[]\n>\n"
+           "that the field is list<asset> (--schema) <[]\n>\n"
            "line 11, v, wrongType: the field is an asset, given as the path of a file; the row has a list. In a CSV, a schema file must say "
-           "that the field "
-           "is list<asset> (--schema) <\"[\"\"a\"\"]\"\n>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
+           "that the field is list<asset> (--schema) <\"[\"\"a\"\"]\"\n>\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("v\n[\n[x\n", "types: v asset\n2: v=path '['\n3: v=path '[x'\nthe end\n", FIELD(TIDE_TYPE_ASSET));
     expect("{\"v\":\"[]\"}\n{\"v\":1}", "types: v asset\n1: v=path '[]'\n"
            "line 2, v, wrongType: the field is an asset, given as the path of a file; the row has an integer <{\"v\":1}>\nthe end\n",

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +14,9 @@
 #include <png.h>
 #include <zlib.h>
 
+#include "check.h"
 #include "../../CSupport/CTidePictures/tide_picture_layout.h"
 #include "tide_picture.h"
-
-#define check(condition, ...) ((condition) ? (void)0 : check_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
-
-__attribute__((format(printf, 4, 5), noreturn))
-static void check_fail(const char *file, int line, const char *condition, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(stderr, "%s:%d: failed: %s (", file, line, condition);
-    vfprintf(stderr, format, arguments);
-    fprintf(stderr, ")\n");
-    va_end(arguments);
-    exit(1);
-}
 
 static const char *seeds;
 

@@ -220,7 +220,7 @@ class Proof:
                 equal(answer.status_code, 307, answer.text[:200])
                 signed = answer.headers["Location"]
                 check(signed.startswith(self.bucket.bucket_endpoint + "/"), signed)
-                asked = self.faulty.requests(lambda: equal(session.get(address, timeout=LONGEST).content, data))
+                asked = self.faulty.asked_during(lambda: equal(session.get(address, timeout=LONGEST).content, data))
                 # Both servers also ask for lists, whenever they look for what was left over.
                 digest = hashlib.sha256(data).hexdigest()
                 equal([request for request in asked if request.startswith("GET") and digest in request], [], "what the server has read")

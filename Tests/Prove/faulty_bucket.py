@@ -24,8 +24,8 @@ class FaultyBucket:
     """
 
     def __init__(self, endpoint):
-        self.endpoint, self.fault, self.counts, self.left = urllib.parse.urlsplit(endpoint), None, collections.Counter(), 0
-        # The paths of all requests so far, each after its method.
+        self.endpoint, self.fault, self.left = urllib.parse.urlsplit(endpoint), None, 0
+        # All requests so far, each as its method and path.
         self.asked = []
         bucket = self
 
@@ -62,12 +62,10 @@ class FaultyBucket:
         self.fault = None
 
     def counted(self, work):
-        """Returns how many requests of each kind reach the bucket during `work`."""
-        before = collections.Counter(self.counts)
-        work()
-        return dict(self.counts - before)
+        """Returns how many requests of each method reach the bucket during `work`."""
+        return dict(collections.Counter(request.split()[0] for request in self.asked_during(work)))
 
-    def requests(self, work):
+    def asked_during(self, work):
         """Returns the requests that reach the bucket during `work`, each as its method and path."""
         before = len(self.asked)
         work()
@@ -97,7 +95,6 @@ class Exchange(http.server.BaseHTTPRequestHandler):
             self.send_response_only(100)
             self.end_headers()
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        proxy.counts[self.command] += 1
         proxy.asked.append(f"{self.command} {self.path}")
         try:
             answer = proxy.fault and proxy.fault(self.command, self.path, None)
