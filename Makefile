@@ -190,6 +190,10 @@ prove-fuzz: deps ## Fuzzes the C core's readers for SECONDS (30) each; FUZZER=im
 prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a server's requests, for SECONDS (30) each; READER=modify, query, answer, sharing, fields, gzip, bucket, row, text, request
 	READER=$(READER) Tests/ReaderFuzz/run $(or $(SECONDS),30)
 
+.PHONY: prove-disk
+prove-disk: deps ## Lets calls of a store on a disk in memory fail, and cuts its power, in ROUNDS (50) of some 4,000 points each; SEED (1) is the first
+	Tests/CoreFuzz/run --disk $(or $(ROUNDS),50) $(if $(SEED),--seed $(SEED))
+
 .PHONY: prove-memory
 prove-memory: deps ## Lets each allocation of the C core and its libraries fail: only that one, and also all later ones; POINTS draws some; SEED, USE (part of a name)
 	Tests/CoreFuzz/run --memory $(or $(POINTS),0) $(if $(SEED),--seed $(SEED)) $(if $(USE),--use $(USE))
