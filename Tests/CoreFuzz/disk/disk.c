@@ -349,6 +349,13 @@ void disk_clear(void) {
     memset(&disk, 0, sizeof disk);
 }
 
+uint8_t *disk_bytes(const char *name, size_t *length) {
+    file *file = file_find(name, false);
+    check(file && file->now.exists, "there is no %s", name);
+    *length = file->now.content.length;
+    return file->now.content.bytes;
+}
+
 void disk_count(void) {
     history_clear();
     for (int i = 0; i < file_limit; i++) {

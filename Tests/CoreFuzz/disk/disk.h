@@ -49,6 +49,9 @@ void disk_register(void);
 /// Removes all files, and the log of calls. No connection may be open.
 void disk_clear(void);
 
+/// The bytes of a file, as programs see them. They stay until the next call that changes the file.
+uint8_t *disk_bytes(const char *name, size_t *length);
+
 /// Begins to count calls. The log of what they do begins here, too: everything before is durable.
 void disk_count(void);
 /// The calls, or reads, since then.

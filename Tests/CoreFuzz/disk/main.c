@@ -2,7 +2,7 @@
 //
 // After a fault, the step that met it says so, and is there as a whole or not at all; the steps from there on yield what they yield without a fault.
 // After a cut, all steps that were acknowledged are there, the next is there as a whole or not at all, and the rest can follow. The controls are a
-// store whose commits are not synced, and a disk that does not sync: both must be found out.
+// store whose commits are not synced, and a disk that does not sync: both must be found out. Then the store's file is damaged.
 //
 // Options: --seed N; --rounds N, with as many seeds from there on.
 
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "../check.h"
+#include "damage.h"
 #include "disk.h"
 #include "store.h"
 
@@ -19,7 +20,7 @@
 static uint64_t digests[STORE_STEPS + 1];
 static uint64_t seed;
 static struct {
-    uint64_t faults, told, undone, cuts;
+    uint64_t faults, told, undone, cuts, refused, reported, harmless;
 } totals;
 
 static store *open_whole(const char *what) {
@@ -130,7 +131,17 @@ static void round_run(void) {
     }
     uint64_t random = seed;
     for (int at = 1; at <= reads; at += 1 + (int)random_below(&random, 5)) fault_run(DISK_FAULT_READ, at, random_below(&random, 2));
-    printf("seed %" PRIu64 ": %d calls, %d reads, %" PRIu64 " power cuts, %" PRIu64 " faults\n", seed, calls, reads, cuts, totals.faults - faults_before);
+    // What follows the model's last step moves the whole log into the file of the store.
+    model_make(false, false);
+    tide_error error;
+    store *store = open_whole("the model");
+    check(store_step(store, STORE_TRUNCATION, seed, &error) == TIDE_OK, "%s", error.message);
+    store_close(store);
+    damage_counts damages = damage_run(seed, 2500);
+    totals.refused += (uint64_t)damages.refused, totals.reported += (uint64_t)damages.reported;
+    totals.harmless += (uint64_t)damages.harmless;
+    printf("seed %" PRIu64 ": %d calls, %d reads, %" PRIu64 " power cuts, %" PRIu64 " faults, 2500 damages\n", seed, calls, reads, cuts,
+           totals.faults - faults_before);
 }
 
 /// Counts the power cuts that a store without its syncs does not survive.
@@ -151,6 +162,8 @@ int main(int argc, char **argv) {
     for (seed = first; seed < first + rounds; seed++) round_run();
     printf("disk_test: %" PRIu64 " power cuts, %" PRIu64 " faults, %" PRIu64 " of them told, %" PRIu64 " done all the same\n", totals.cuts,
            totals.faults, totals.told, totals.undone);
+    printf("disk_test: %" PRIu64 " damages of the store's file: %" PRIu64 " of the database's structure, %" PRIu64 " of rows, all told; %" PRIu64
+           " where nothing reads\n", totals.refused + totals.reported + totals.harmless, totals.refused, totals.reported, totals.harmless);
     seed = first;
     int normal = control_run(true, false), lying = control_run(false, true);
     check(normal > 0 && lying > 0, "a control was not found out");

@@ -192,9 +192,9 @@ static tide_status transaction_step(store *store, int step, uint64_t *random, ti
 
 tide_status store_step(store *store, int step, uint64_t seed, tide_error *error) {
     uint64_t random = seed * STORE_STEPS + (uint64_t)step;
-    if (step == 4 || step == 9 || step == 14) {
+    if (step == 4 || step == STORE_TRUNCATION || step == 14) {
         int32_t remaining;
-        return tide_connection_checkpoint(store->connection, step == 9, &remaining, error);
+        return tide_connection_checkpoint(store->connection, step == STORE_TRUNCATION, &remaining, error);
     }
     tide_status status = store->is_stale ? fields_set(store, store->table.field_count, error) : TIDE_OK;
     if (status) return status;
@@ -211,21 +211,32 @@ tide_status store_step(store *store, int step, uint64_t seed, tide_error *error)
     return status;
 }
 
-static void row_fail(void *context, int64_t row) { check_fail(__FILE__, __LINE__, context, "row %lld", (long long)row); }
+tide_status store_verify(store *store, void (*report)(void *context, int64_t row), void *context, tide_error *error) {
+    uint64_t rows;
+    return tide_table_verify(store->connection, digest_seed, &store->table, &rows, report, context, error);
+}
+
+bool store_is_whole(store *store) {
+    sqlite3_stmt *statement = NULL;
+    bool is_whole = sqlite3_prepare_v2(store->connection, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK
+                    && sqlite3_step(statement) == SQLITE_ROW && strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
+    sqlite3_finalize(statement);
+    return is_whole;
+}
+
+struct sqlite3 *store_connection(store *store) { return store->connection; }
+
+static void row_fail(void *context, int64_t row) {
+    check_fail(__FILE__, __LINE__, "a row matches its digest", "%s: row %lld", (char *)context, (long long)row);
+}
 
 uint64_t store_digest(store *store, const char *what) {
-    sqlite3_stmt *statement = NULL;
-    check(sqlite3_prepare_v2(store->connection, "PRAGMA integrity_check", -1, &statement, NULL) == SQLITE_OK
-              && sqlite3_step(statement) == SQLITE_ROW, "%s: %s", what, sqlite3_errmsg(store->connection));
-    const char *answer = (const char *)sqlite3_column_text(statement, 0);
-    check(strcmp(answer, "ok") == 0, "%s: %s", what, answer);
-    sqlite3_finalize(statement);
-    uint64_t rows, sum = 0;
+    check(store_is_whole(store), "%s: %s", what, sqlite3_errmsg(store->connection));
     tide_error error;
-    tide_status status = tide_table_verify(store->connection, digest_seed, &store->table, &rows, row_fail, "a row matches its digest", &error);
-    check(status == TIDE_OK, "%s: %s", what, error.message);
+    check(store_verify(store, row_fail, (void *)what, &error) == TIDE_OK, "%s: %s", what, error.message);
     static const char *const queries[] = {
         "SELECT * FROM \"Place\" ORDER BY _id", "SELECT * FROM tide_changes ORDER BY id", "SELECT name, sql FROM sqlite_master ORDER BY name"};
+    uint64_t sum = 0;
     for (int i = 0; i < 3; i++) {
         tide_digest digest;
         check(tide_digest_rows(store->connection, queries[i], &digest, &error) == TIDE_OK, "%s: %s", what, error.message);
