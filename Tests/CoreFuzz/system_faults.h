@@ -21,7 +21,7 @@ static const char *const fault_names[call_count] = {
 };
 
 typedef enum fault_kind {
-    /// The call fails with the number of an error.
+    /// The call fails with the number of an error; `hook` runs before.
     fault_error,
     /// The call fails, and works when it is made again.
     fault_interruption,
@@ -29,7 +29,7 @@ typedef enum fault_kind {
     fault_half,
     /// A read finds the end of the file.
     fault_end,
-    /// `hook` runs, and then the call.
+    /// `hook` runs, and then the call, which works.
     fault_hook,
 } fault_kind;
 
@@ -44,6 +44,8 @@ static struct {
     long counts[call_count];
     /// The clone of a file's blocks succeeds, as on a file system that has it.
     bool clones;
+    /// The seconds that files were modified and changed at; 0: as it is.
+    time_t modified, changed;
 } faults;
 
 static void faults_begin(fault_call call, long at, fault_kind kind, int number) {
@@ -66,12 +68,12 @@ static bool faults_end(void) {
 static bool fails(fault_call call) {
     if (!faults.is_armed || ++faults.counts[call] != faults.at || call != faults.call) return false;
     faults.has_hit = true;
-    if (faults.kind == fault_hook) {
+    if (faults.hook) {
         faults.is_armed = false;
         faults.hook();
         faults.is_armed = true;
-        return false;
     }
+    if (faults.kind == fault_hook) return false;
     errno = faults.kind == fault_interruption ? EINTR : faults.number;
     return true;
 }
@@ -106,10 +108,18 @@ int renameat2(int from, const char *old, int to, const char *new, unsigned int f
     return fails(call_renameat2) ? -1 : (int)syscall(SYS_renameat2, from, old, to, new, flags);
 }
 
-int fstat(int descriptor, struct stat *status) { return fails(call_fstat) ? -1 : (int)syscall(SYS_fstat, descriptor, status); }
+static int status_change(int result, struct stat *status) {
+    if (result == 0 && faults.modified) status->st_mtim = (struct timespec){.tv_sec = faults.modified, .tv_nsec = 999999999};
+    if (result == 0 && faults.changed) status->st_ctim = (struct timespec){.tv_sec = faults.changed};
+    return result;
+}
+
+int fstat(int descriptor, struct stat *status) {
+    return fails(call_fstat) ? -1 : status_change((int)syscall(SYS_fstat, descriptor, status), status);
+}
 
 int fstatat(int folder, const char *path, struct stat *status, int flags) {
-    return fails(call_fstatat) ? -1 : (int)syscall(SYS_newfstatat, folder, path, status, flags);
+    return fails(call_fstatat) ? -1 : status_change((int)syscall(SYS_newfstatat, folder, path, status, flags), status);
 }
 
 ssize_t pread(int descriptor, void *bytes, size_t length, off_t offset) {

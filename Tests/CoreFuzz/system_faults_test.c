@@ -257,9 +257,10 @@ int main(int count, char **arguments) {
     strcpy(small_id, id_of(small_bytes, small)), strcpy(large_id, id_of(large_bytes, large));
     test_end();
     static const use uses[] = {
-        {"ingest", ingest_use, nothing},    {"ingest again", ingest_use, contents}, {"look", dry_use, nothing},     {"look again", dry_use, contents},
-        {"convert", conversion_use, nothing}, {"verify", verify_use, contents},     {"copy", copy_use, contents},   {"copy again", copy_use, copies},
-        {"link", link_use, contents},       {"link again", link_use, copies},       {"clone", clone_use, contents}, {"exchange", exchange_use, contents},
+        {"ingest", ingest_use, nothing},      {"ingest again", ingest_use, contents}, {"look", dry_use, nothing},
+        {"look again", dry_use, contents},    {"convert", conversion_use, nothing},   {"verify", verify_use, contents},
+        {"copy", copy_use, contents},         {"copy again", copy_use, copies},       {"link", link_use, contents},
+        {"link again", link_use, copies},     {"clone", clone_use, contents},         {"exchange", exchange_use, contents},
     };
     for (size_t i = 0; i < sizeof uses / sizeof *uses; i++) {
         if (count < 2 || !strcmp(arguments[1], uses[i].name)) test_use(&uses[i]);
