@@ -209,7 +209,10 @@ static tide_status blob_open(const char *assets, const char *id, int *descriptor
             error, TIDE_REJECT_ASSET_UNREADABLE, "the asset %s cannot be opened: %s", id, strerror(number));
     }
     struct stat status;
-    if (fstat(*descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (fstat(*descriptor, &status) != 0) {
+        return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "the asset %s cannot be examined: %s", id, strerror(errno));
+    }
+    if (!S_ISREG(status.st_mode)) {
         return tide_error_reject(error, TIDE_REJECT_ASSET_NOT_A_FILE, "the asset %s is not a file", id);
     }
     if ((uint64_t)status.st_size != strtoull(id + digest_text + 1, NULL, 10)) {

@@ -34,7 +34,8 @@ static bool write_all(int descriptor, const void *buffer, size_t length) {
 bool tide_stage_write(int descriptor, const uint8_t *buffer, size_t length) {
 #if defined(O_DIRECT)
     int flags = fcntl(descriptor, F_GETFL);
-    if (flags >= 0 && (flags & O_DIRECT)) {
+    if (flags < 0) return false;
+    if (flags & O_DIRECT) {
         size_t blocks = length / tide_direct_block * tide_direct_block;
         if (blocks > 0 && !write_all(descriptor, buffer, blocks)) return false;
         if (blocks == length) return true;
@@ -72,6 +73,17 @@ void tide_stage_drop(tide_blob_store *store, tide_content *content) {
     content->staged[0] = 0;
 }
 
+/// Refuses a content that could not be read again, with the system's reason, or that has become shorter (0). In a dry run that is the file at
+/// fault; else it is the staged file.
+static tide_status refuse_unread(const tide_intake *intake, int number, const char *id, tide_error *error) {
+    if (intake->store->dry_run && number) {
+        return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "the file cannot be compared with the asset %s: %s", id, strerror(number));
+    }
+    if (number) return tide_error_set(error, TIDE_IO_ERROR, number, "cannot compare with the asset %s: %s", id, strerror(number));
+    return tide_error_reject(
+        error, TIDE_REJECT_ASSET_CHANGED, "the file became shorter while it was compared with the asset %s; import it again when it is at rest", id);
+}
+
 static tide_status content_equals(
     tide_intake *intake, const tide_content *content, int blob, const char *id, bool *is_same, tide_error *error
 ) {
@@ -84,12 +96,15 @@ static tide_status content_equals(
     for (uint64_t offset = 0; offset < content->size && *is_same; offset += half) {
         size_t length = content->size - offset < half ? (size_t)(content->size - offset) : half;
         const uint8_t *mine = content->memory ? content->memory + offset : intake->compare + half;
-        if (tide_read_fully(blob, intake->compare, length, (off_t)offset) != (ssize_t)length ||
-            (!content->memory &&
-             tide_read_fully(content->descriptor, intake->compare + half, length, (off_t)offset) != (ssize_t)length)) {
-            return tide_error_errno(error, "compare with the asset", id);
+        ssize_t count = tide_read_fully(blob, intake->compare, length, (off_t)offset);
+        if (count < 0) return tide_error_errno(error, "compare with the asset", id);
+        // A blob that has become shorter is another content.
+        *is_same = (size_t)count == length;
+        if (!content->memory) {
+            count = tide_read_fully(content->descriptor, intake->compare + half, length, (off_t)offset);
+            if ((size_t)count != length) return refuse_unread(intake, count < 0 ? errno : 0, id, error);
         }
-        *is_same = memcmp(intake->compare, mine, length) == 0;
+        *is_same = *is_same && memcmp(intake->compare, mine, length) == 0;
     }
     return TIDE_OK;
 }

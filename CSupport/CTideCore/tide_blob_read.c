@@ -51,6 +51,15 @@ void tide_intake_set_conversion(tide_intake *intake, tide_conversion conversion)
 
 // Reading below the root
 
+static tide_status refuse_unreadable(const char *path, tide_error *error) {
+    return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
+}
+
+static tide_status refuse_changed(const char *path, tide_error *error) {
+    return tide_error_reject(
+        error, TIDE_REJECT_ASSET_CHANGED, "'%.300s' changed while it was read; import it again when it is at rest", path);
+}
+
 static tide_status refuse_open(int folder, const char *name, const char *path, tide_error *error) {
     int number = errno;
     struct stat status;
@@ -120,7 +129,9 @@ static tide_status file_open(int root, const char *path, int *descriptor, struct
         }
     }
     if (folder != root && folder >= 0) close(folder);
-    if (!result && (fstat(*descriptor, status) != 0 || !S_ISREG(status->st_mode))) {
+    if (!result && fstat(*descriptor, status) != 0) {
+        result = refuse_unreadable(path, error);
+    } else if (!result && !S_ISREG(status->st_mode)) {
         result = tide_error_reject(error, TIDE_REJECT_ASSET_NOT_A_FILE, "'%.300s' is not a file", path);
     }
     if (result && *descriptor >= 0) {
@@ -130,16 +141,15 @@ static tide_status file_open(int root, const char *path, int *descriptor, struct
     return result;
 }
 
-static bool is_unchanged(int descriptor, const struct stat *before) {
-    struct stat after;
-    return fstat(descriptor, &after) == 0 && after.st_size == before->st_size &&
-           TIDE_MODIFIED(after).tv_sec == TIDE_MODIFIED(*before).tv_sec && TIDE_MODIFIED(after).tv_nsec == TIDE_MODIFIED(*before).tv_nsec &&
-           TIDE_CHANGED(after).tv_sec == TIDE_CHANGED(*before).tv_sec && TIDE_CHANGED(after).tv_nsec == TIDE_CHANGED(*before).tv_nsec;
-}
+static bool is_same_time(struct timespec one, struct timespec other) { return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec; }
 
-static tide_status refuse_changed(const char *path, tide_error *error) {
-    return tide_error_reject(
-        error, TIDE_REJECT_ASSET_CHANGED, "'%.300s' changed while it was read; import it again when it is at rest", path);
+/// Refuses a file that is no longer as it was before it was read.
+static tide_status unchanged_check(int descriptor, const struct stat *before, const char *path, tide_error *error) {
+    struct stat after;
+    if (fstat(descriptor, &after) != 0) return refuse_unreadable(path, error);
+    bool is_unchanged = after.st_size == before->st_size && is_same_time(TIDE_MODIFIED(after), TIDE_MODIFIED(*before)) &&
+                        is_same_time(TIDE_CHANGED(after), TIDE_CHANGED(*before));
+    return is_unchanged ? TIDE_OK : refuse_changed(path, error);
 }
 
 /// Where a content comes from: an open file, or memory.
@@ -166,8 +176,7 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
         size_t length = content->size - offset < stream_chunk ? (size_t)(content->size - offset) : stream_chunk;
         ssize_t count = origin_read(origin, intake->buffer, length, offset);
         if (count < 0) {
-            result = tide_error_reject(
-                error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
+            result = refuse_unreadable(path, error);
         } else if ((size_t)count != length) {
             result = refuse_changed(path, error);
         } else {
@@ -181,7 +190,8 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
 #if defined(O_DIRECT)
     // The staged file will be read in pieces of any size, which O_DIRECT does not allow.
     int flags = staged >= 0 ? fcntl(staged, F_GETFL) : 0;
-    if (flags > 0 && (flags & O_DIRECT) && fcntl(staged, F_SETFL, flags & ~O_DIRECT) != 0 && !result) {
+    bool is_set = flags >= 0 && (!(flags & O_DIRECT) || fcntl(staged, F_SETFL, flags & ~O_DIRECT) == 0);
+    if (!is_set && !result) {
         result = tide_error_errno(error, "set the flags of the staged file", content->staged);
     }
 #endif
@@ -193,10 +203,7 @@ static tide_status stream(tide_intake *intake, tide_origin origin, const char *p
 
 static tide_status read_small(tide_intake *intake, tide_origin origin, const char *path, tide_content *content, tide_error *error) {
     ssize_t count = origin_read(origin, intake->buffer, (size_t)content->size, 0);
-    if (count < 0) {
-        return tide_error_reject(
-            error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
-    }
+    if (count < 0) return refuse_unreadable(path, error);
     if ((uint64_t)count != content->size) return refuse_changed(path, error);
     content->memory = intake->buffer;
     content->digest = XXH3_128bits(intake->buffer, (size_t)content->size);
@@ -224,15 +231,18 @@ static tide_status image_check(
     return TIDE_OK;
 }
 
-static void exif_take(const tide_content *content, const tide_image *image, tide_exif_block *exif) {
+static tide_status exif_take(const tide_content *content, const char *path, const tide_image *image, tide_exif_block *exif, tide_error *error) {
     size_t length = image->exif_length < exif->capacity ? image->exif_length : exif->capacity;
-    if (length == 0) return;
+    if (length == 0) return TIDE_OK;
     if (content->memory) {
         memcpy(exif->bytes, content->memory + image->exif_offset, length);
-    } else if (tide_read_fully(content->descriptor, exif->bytes, length, (off_t)image->exif_offset) != (ssize_t)length) {
-        return;
+    } else {
+        ssize_t count = tide_read_fully(content->descriptor, exif->bytes, length, (off_t)image->exif_offset);
+        if (count < 0) return refuse_unreadable(path, error);
+        if ((size_t)count != length) return refuse_changed(path, error);
     }
     exif->length = length;
+    return TIDE_OK;
 }
 
 /// A file's time in microseconds since 1970 UTC, limited to the range of a timestamp: the years 0 to 9999.
@@ -249,9 +259,7 @@ static tide_status file_hash(tide_intake *intake, const char *path, tide_content
     for (uint64_t offset = 0; offset < content->size;) {
         size_t length = content->size - offset < stream_chunk ? (size_t)(content->size - offset) : stream_chunk;
         ssize_t count = tide_read_fully(content->descriptor, intake->buffer, length, (off_t)offset);
-        if (count < 0) {
-            return tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "'%.300s' cannot be read: %s", path, strerror(errno));
-        }
+        if (count < 0) return refuse_unreadable(path, error);
         if ((size_t)count != length) return refuse_changed(path, error);
         XXH3_128bits_update(intake->hash, intake->buffer, length);
         offset += length;
@@ -307,9 +315,9 @@ tide_status tide_intake_file(
         if (exif) status = image_check(&content, path, true, &blob->image, error);
         if (!status) status = stream(intake, (tide_origin){.descriptor = source}, path, &content, error);
     }
-    if (!status && !is_unchanged(source, &before)) status = refuse_changed(path, error);
+    if (!status) status = unchanged_check(source, &before, path, error);
     if (!status && !converted.bytes) status = image_check(&content, path, exif != NULL, &blob->image, error);
-    if (!status && exif) exif_take(&content, &blob->image, exif);
+    if (!status && exif) status = exif_take(&content, path, &blob->image, exif, error);
     char source_id[TIDE_BLOB_ID_SIZE] = "";
     if (!status) tide_content_id(&content, 0, source_id);
     if (!status && !converted.bytes) {

@@ -79,7 +79,9 @@ static tide_status blob_open(int assets, const char *id, int *descriptor, tide_e
     }
     struct stat status;
     tide_status result = TIDE_OK;
-    if (fstat(*descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (fstat(*descriptor, &status) != 0) {
+        result = tide_error_reject(error, TIDE_REJECT_ASSET_UNREADABLE, "the asset %s cannot be examined: %s", id, strerror(errno));
+    } else if (!S_ISREG(status.st_mode)) {
         result = tide_error_reject(error, TIDE_REJECT_ASSET_NOT_A_FILE, "the asset %s is not a file", id);
     } else if ((uint64_t)status.st_size != size_of(id)) {
         result = tide_error_reject(
