@@ -5,7 +5,7 @@
 /// system gets a second name instead of a copy: blobs never change. Nothing is durable before `tide_copier_sync`.
 ///
 /// No symbolic link below the two folders is followed. Threads: a copier belongs to one thread at a time; several may work on the
-/// same folders.
+/// same folders, each with blobs of its own.
 ///
 /// Why C: hashing and copying at the speed of the disk; ioctl, syncfs and renameat2.
 
