@@ -110,8 +110,8 @@ static void test_exif_of_png(void) {
         buffer plain = png_of(stored, (png_form){0}), file = png_insert(plain, "eXIf", block, length);
         for (int form = 0; form < 4; form++) {
             bool keeps = form & 1, scaled = form & 2;
-            tide_picture picture = make(
-                file, (tide_picture_options){.max_pixel_size = scaled ? 32 : 0, .thumbnail_pixel_size = form == 3 ? 16 : 100, .keeps_position = keeps});
+            tide_picture_options options = {.max_pixel_size = scaled ? 32 : 0, .thumbnail_pixel_size = form == 3 ? 16 : 100, .keeps_position = keeps};
+            tide_picture picture = make(file, options);
             tide_exif kept = exif_of(&picture.image), thumb = exif_of(&picture.thumbnail);
             check(kept.has_time && kept.time == exif.time && kept.has_position == keeps, "%u channels, form %d", channels, form);
             check(!thumb.has_time && !thumb.has_position, "the thumbnail has EXIF data");
@@ -137,7 +137,9 @@ static void test_parts_of_profiles(void) {
         const char *name;
         uint8_t number, count;
         bool is_kept;
-    } cases[] = {{"as it was", 1, 2, true}, {"number 0", 0, 2, false}, {"number 3 of 2", 3, 2, false}, {"2 twice", 2, 2, false}, {"1 of 3", 1, 3, false}};
+    } cases[] = {
+        {"as it was", 1, 2, true}, {"number 0", 0, 2, false}, {"number 3 of 2", 3, 2, false}, {"2 twice", 2, 2, false}, {"1 of 3", 1, 3, false},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int is_exchanged = 0; is_exchanged < 2; is_exchanged++) {
             buffer changed = buffer_copy(file.bytes, first);
@@ -223,7 +225,8 @@ static void test_kinds_of_jpeg(void) {
     for (uint32_t y = 0; y < 48; y++) jpeg_write_scanlines(&info, (JSAMPROW[]){at(pair, 0, y)}, 1);
     jpeg_finish_compress(&info);
     jpeg_destroy_compress(&info);
-    check_refused(__LINE__, (buffer){bytes, length}, (tide_picture_options){0}, TIDE_REJECT_PICTURE_UNSUPPORTED, "a JPEG of 2 components with 8 bits");
+    buffer two = {bytes, length};
+    check_refused(__LINE__, two, (tide_picture_options){0}, TIDE_REJECT_PICTURE_UNSUPPORTED, "a JPEG of 2 components with 8 bits");
     // As a thumbnail alone it is left out, and the file is stored as it is.
     tide_picture_options only = {.quality = 80, .thumbnail_pixel_size = 16, .thumbnail_only = true};
     tide_converted converted = {0};
@@ -255,7 +258,9 @@ static void test_kinds_of_png(void) {
     const struct {
         uint8_t gamma[4];
         bool is_srgb, is_converted;
-    } cases[] = {{{0, 0, 0xff, 0xff}, false, true}, {{0, 0, 0xff, 0xff}, true, false}, {{0, 0, 0, 5}, false, false}, {{0, 0, 0xb1, 0x8f}, false, false}};
+    } cases[] = {
+        {{0, 0, 0xff, 0xff}, false, true}, {{0, 0, 0xff, 0xff}, true, false}, {{0, 0, 0, 5}, false, false}, {{0, 0, 0xb1, 0x8f}, false, false},
+    };
     tide_picture usual = make(plain, (tide_picture_options){.max_pixel_size = 32});
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buffer once = png_insert(plain, "gAMA", cases[i].gamma, 4), twice = cases[i].is_srgb ? png_insert(once, "sRGB", white_intent, 1) : once;
