@@ -16,7 +16,6 @@ static tide_reject reject_of(int code) {
     case JERR_SOF_UNSUPPORTED:
     case JERR_ARITH_NOTIMPL:
     case JERR_CONVERSION_NOTIMPL:
-    case JERR_CCIR601_NOTIMPL:
     case JERR_FRACT_SAMPLE_NOTIMPL:
     case JERR_COMPONENT_COUNT: return TIDE_REJECT_PICTURE_UNSUPPORTED;
     case JERR_IMAGE_TOO_BIG:
@@ -34,8 +33,10 @@ static _Noreturn void error_exit(j_common_ptr info) {
         tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     } else if (reject_of(failure->base.msg_code) == TIDE_REJECT_PICTURE_UNSUPPORTED) {
         tide_error_reject(error, TIDE_REJECT_PICTURE_UNSUPPORTED, "this kind of JPEG can't be decoded: %s; save it as a usual JPEG", text);
+    } else if (reject_of(failure->base.msg_code) == TIDE_REJECT_PICTURE_TOO_LARGE) {
+        tide_error_reject(error, TIDE_REJECT_PICTURE_TOO_LARGE, "the JPEG is too large: %s", text);
     } else {
-        tide_error_reject(error, reject_of(failure->base.msg_code), "the JPEG is damaged: %s", text);
+        tide_error_reject(error, TIDE_REJECT_PICTURE_DAMAGED, "the JPEG is damaged: %s", text);
     }
     tide_jpeg_leave(info);
 }

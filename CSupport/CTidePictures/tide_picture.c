@@ -27,7 +27,7 @@ bool tide_growing_add(tide_growing *into, const void *bytes, size_t length) {
     return true;
 }
 
-bool tide_picture_input_read(const tide_picture_input *input, uint64_t offset, void *bytes, size_t length) {
+bool tide_picture_input_read(tide_picture_input *input, uint64_t offset, void *bytes, size_t length) {
     if (offset > input->bytes.size || length > input->bytes.size - offset) return false;
     if (input->bytes.memory) {
         memcpy(bytes, input->bytes.memory + offset, length);
@@ -36,7 +36,10 @@ bool tide_picture_input_read(const tide_picture_input *input, uint64_t offset, v
     for (size_t done = 0; done < length;) {
         ssize_t count = pread(input->bytes.descriptor, (uint8_t *)bytes + done, length - done, (off_t)(offset + done));
         if (count < 0 && errno == EINTR) continue;
-        if (count <= 0) return false;
+        if (count <= 0) {
+            input->failure = count < 0 ? errno : tide_picture_cut_off;
+            return false;
+        }
         done += (size_t)count;
     }
     return true;
@@ -307,10 +310,20 @@ static tide_status job_run(tide_picture_job *job, tide_picture *picture) {
     return files_make(job, picture);
 }
 
+/// The status of a job whose input could not be read, of which its steps know nothing, or not the reason: they may have left out metadata.
+static tide_status input_failure(tide_picture_job *job) {
+    int number = job->input.failure;
+    if (number == tide_picture_cut_off) {
+        return tide_error_reject(&job->error, TIDE_REJECT_ASSET_TRUNCATED, "the picture became shorter while it was read");
+    }
+    return tide_error_set(&job->error, TIDE_IO_ERROR, number, "cannot read the picture: %s", strerror(number));
+}
+
 tide_status tide_picture_create(tide_bytes bytes, const tide_picture_options *options, tide_picture *picture, tide_error *error) {
     *picture = (tide_picture){0};
     tide_picture_job job = {.options = options, .input = {.bytes = bytes}};
     tide_status status = job_run(&job, picture);
+    if (job.input.failure) status = input_failure(&job);
     picture->exif = job.exif;
     bool is_turned = job.exif.orientation >= 5, is_source = options->thumbnail_only;
     picture->width = is_source ? (is_turned ? job.height : job.width) : job.canvas.width;

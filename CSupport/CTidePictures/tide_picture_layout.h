@@ -5,6 +5,8 @@
 
 #include "tide_picture.h"
 
+enum { tide_picture_cut_off = -1 };
+
 /// Limits. An edge of a JPEG, and of any picture that is read, has at most `tide_edge_limit` pixels.
 enum {
     tide_edge_limit = 65500,
@@ -50,13 +52,15 @@ typedef struct tide_picture_input {
     uint64_t offset;
     uint8_t *window;
     size_t window_size;
+    /// Why reading has failed: errno; `tide_picture_cut_off` where the file has become shorter; 0: it has not failed.
+    int failure;
 } tide_picture_input;
 
 /// Reads the next bytes, and moves the offset behind them. `*bytes` is valid until the next call. `*length` is 0 at the end; false when
 /// reading fails.
 bool tide_picture_input_next(tide_picture_input *input, const uint8_t **bytes, size_t *length);
-/// Reads exactly `length` bytes at `offset`, and leaves the input's own offset alone; false when there are fewer.
-bool tide_picture_input_read(const tide_picture_input *input, uint64_t offset, void *bytes, size_t length);
+/// Reads exactly `length` bytes at `offset`, and leaves the input's own offset alone; false when there are fewer, or reading fails.
+bool tide_picture_input_read(tide_picture_input *input, uint64_t offset, void *bytes, size_t length);
 
 // Scaling
 

@@ -203,7 +203,7 @@ static bool is_kept(const uint8_t *name) {
 }
 
 tide_status tide_png_copy(tide_picture_job *job, size_t most, tide_growing *file, bool *is_longer) {
-    const tide_picture_input *from = &job->input;
+    tide_picture_input *from = &job->input;
     uint8_t head[8];
     *is_longer = false;
     bool is_added = job->exif_length == 0, is_whole = tide_picture_input_read(from, 0, head, signature_size);
