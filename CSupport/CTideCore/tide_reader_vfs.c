@@ -16,7 +16,7 @@
 typedef struct reader_database {
     sqlite3_file base;
     sqlite3_file *real;
-    tide_index index;
+    tide_wal_index index;
 } reader_database;
 
 /// A write-ahead log or a rollback journal.
@@ -83,7 +83,7 @@ static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 of
     if (code != SQLITE_OK) return code;
     ssize_t done = log->descriptor >= 0 ? tide_log_read(log->descriptor, bytes, (size_t)count, offset) : 0;
     if (done < 0) return SQLITE_IOERR_READ;
-    if (log->database && !tide_index_is_undisturbed(&log->database->index)) return SQLITE_BUSY_SNAPSHOT;
+    if (log->database && !tide_wal_index_is_undisturbed(&log->database->index)) return SQLITE_BUSY_SNAPSHOT;
     if (done == count) return SQLITE_OK;
     memset((char *)bytes + done, 0, (size_t)(count - done));
     return SQLITE_IOERR_SHORT_READ;
@@ -195,17 +195,17 @@ static int log_open(const char *path, reader_log *log, int flags, int *out_flags
 // Databases
 
 static sqlite3_file *behind(sqlite3_file *file) { return ((reader_database *)file)->real; }
-static tide_index *index_of(sqlite3_file *file) { return &((reader_database *)file)->index; }
+static tide_wal_index *index_of(sqlite3_file *file) { return &((reader_database *)file)->index; }
 
 static int database_close(sqlite3_file *file) {
-    tide_index_end(index_of(file));
+    tide_wal_index_end(index_of(file));
     return behind(file)->pMethods->xClose(behind(file));
 }
 
 static int database_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
     int code = behind(file)->pMethods->xRead(behind(file), bytes, count, offset);
     // Checked after the read: SQLite must not see what a writer has changed in between.
-    if (!tide_index_is_undisturbed(index_of(file))) return SQLITE_BUSY_SNAPSHOT;
+    if (!tide_wal_index_is_undisturbed(index_of(file))) return SQLITE_BUSY_SNAPSHOT;
     return code;
 }
 
@@ -241,11 +241,11 @@ static int database_characteristics(sqlite3_file *file) { return behind(file)->p
 
 static int database_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **out) {
     (void)extend;
-    return tide_index_map(index_of(file), region, size, out);
+    return tide_wal_index_map(index_of(file), region, size, out);
 }
 
 static int database_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
-    return tide_index_lock(index_of(file), offset, count, flags);
+    return tide_wal_index_lock(index_of(file), offset, count, flags);
 }
 
 static void database_shm_barrier(sqlite3_file *file) {
@@ -255,7 +255,7 @@ static void database_shm_barrier(sqlite3_file *file) {
 
 static int database_shm_unmap(sqlite3_file *file, int delete) {
     (void)delete;
-    tide_index_release(index_of(file));
+    tide_wal_index_release(index_of(file));
     return SQLITE_OK;
 }
 
@@ -282,14 +282,14 @@ static const sqlite3_io_methods database_methods = {
 
 static int database_open(sqlite3_vfs *real, const char *path, reader_database *database, int flags, int *out_flags) {
     *database = (reader_database){.real = (sqlite3_file *)((char *)database + DATABASE_SIZE)};
-    int code = tide_index_begin(&database->index, path);
+    int code = tide_wal_index_begin(&database->index, path);
     if (code != SQLITE_OK) return code;
     int given = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE)) | SQLITE_OPEN_READONLY;
     memset(database->real, 0, (size_t)real->szOsFile);
     code = real->xOpen(real, path, database->real, given, out_flags);
     if (code != SQLITE_OK) {
         if (database->real->pMethods) database->real->pMethods->xClose(database->real);
-        tide_index_end(&database->index);
+        tide_wal_index_end(&database->index);
         return code;
     }
     if (out_flags) *out_flags = (*out_flags & ~SQLITE_OPEN_READWRITE) | SQLITE_OPEN_READONLY;
@@ -403,5 +403,5 @@ tide_status tide_reader_prepare(sqlite3 *connection, tide_error *error) {
 
 bool tide_reader_is_undisturbed(sqlite3 *connection) {
     reader_database *database = database_of(connection);
-    return !database || tide_index_is_undisturbed(&database->index);
+    return !database || tide_wal_index_is_undisturbed(&database->index);
 }

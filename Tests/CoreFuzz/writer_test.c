@@ -40,12 +40,14 @@ static void test_updates(void) {
     expect_rows(&it, store_history,
                 "1|1|1|2|~|~|~|~|~|~\n4|2|1|1|1|{\"rating\":1}|~|~|~|~\n5|2|2|2|1|{\"rating\":null}|~|~|~|~\n"
                 "7|2|1|1|4|{\"caption\":\"x\"}|~|~|~|~\n");
+    store_apply(&it, "b|height=%1|notes=!x\n");
+    expect_counts(&it, "0 1 0 0 0");
     // Each value can be replaced, by another one, by one of the same length, or by none.
     store_apply(&it, "a|height=%2.5|notes=!m|photo='q|caption=~|rating=~\n");
     store_apply(&it, "a|height=~|notes=!long|photo=~\n");
     store_apply(&it, "a|height=~|notes=!|photo='|caption='\n");
     expect_rows(&it, "SELECT caption, rating, height, notes, photo FROM Place WHERE _id = 1", "|~|~|x''|\n");
-    expect_rows(&it, "SELECT before FROM tide_changes WHERE id > 7",
+    expect_rows(&it, "SELECT before FROM tide_changes WHERE id > 9",
                 "{\"caption\":\"x2\",\"rating\":2,\"height\":2,\"notes\":\"bg==\",\"photo\":\"p\"}\n"
                 "{\"height\":2.5,\"notes\":\"bQ==\",\"photo\":\"q\"}\n{\"caption\":null,\"notes\":\"bG9uZw==\",\"photo\":null}\n");
     store_apply(&it, "a|notes=!|photo='|caption='\n");
@@ -225,13 +227,18 @@ static void test_damaged_records(void) {
     store_apply(&it, "a|caption='abc|rating=#1|photo=?p\n");
     expect_counts(&it, "0 0 1 0 1");
     expect_rows(&it, store_records " WHERE _id = 1", "1|a|1|1|-1|~|~|~|abc|1|~|~|p\n");
+    // Nor is one of the asset that was damaged.
+    store_execute(&it, "UPDATE Place SET photo = 'q' WHERE _id = 1");
+    store_apply(&it, "a|caption='abc|rating=#1|photo=?p\n");
+    expect_counts(&it, "0 0 1 0 1");
+    expect_rows(&it, "SELECT photo FROM Place WHERE _id = 1", "p\n");
     // A cloud's row replaces it; history keeps the values with a mark.
     store_apply(&it, "b|caption='cloud|rating=#1|height=~|notes=~|photo=~|@t\nd|caption='abc|rating=#1|height=~|notes=~|photo=~|@t\n");
     expect_counts(&it, "0 1 1 0 1");
     store_delete(&it, 3);
     expect_rows(&it, store_history " WHERE id > 1",
-                "5|2|2|2|1|{\"_damaged\":1,\"caption\":\"abd\",\"height\":2}|~|~|~|~\n"
-                "6|3|3|3|1|{\"_damaged\":1,\"caption\":\"abd\",\"rating\":1,\"height\":2}|c|~|~|~\n");
+                "6|2|2|2|1|{\"_damaged\":1,\"caption\":\"abd\",\"height\":2}|~|~|~|~\n"
+                "7|3|3|3|1|{\"_damaged\":1,\"caption\":\"abd\",\"rating\":1,\"height\":2}|c|~|~|~\n");
     expect_rows(&it, "SELECT _key, _pending, caption, height FROM Place", "a|-1|abc|~\nb|~|cloud|~\nd|~|abc|~\n");
     expect_damaged(&it, "");
     store_close(&it);
@@ -263,6 +270,52 @@ static void test_damaged_values_in_history(void) {
     store_close(&it);
 }
 
+/// More fields than a byte has bits, and more sets of changed fields than the writer has statements for.
+static void test_many_fields(void) {
+    enum { count = 20 };
+    static char names[count][4];
+    tide_field fields[count];
+    store it;
+    store_open(&it, "DELETE");
+    tide_table table = store_table;
+    table.name = "Wide", table.index_name = "tide_name_Wide", table.fields = fields, table.field_count = count, table.index_count = 0;
+    tide_text text = {0};
+    tide_text_format(&text, "CREATE TABLE Wide (_id INTEGER PRIMARY KEY, _key, _zone, _version, _tag, _base, _edited, _pending, _digest");
+    for (int i = 0; i < count; i++) {
+        snprintf(names[i], sizeof names[i], "f%d", i);
+        fields[i] = (tide_field){names[i], names[i], TIDE_TYPE_INT64};
+        tide_text_format(&text, ", f%d", i);
+    }
+    tide_text_append(&text, ")", 1);
+    store_execute(&it, text.bytes);
+    tide_text_free(&text);
+    check(!tide_writer_set_table(it.writer, &table, &it.error), "%s", it.error.message);
+    store_apply(&it, "a|f1=#1|@t\n");
+    static const struct {
+        const char *text, *pending;
+    } cases[] = {{"a|f0=#2\n", "x'01'\n"}, {"a|f9=#2\n", "x'0102'\n"}, {"a|f1=#2\n", "x'0302'\n"}, {"a|f19=#2|f16=#2\n", "x'030209'\n"}};
+    for (int i = 0; i < 4; i++) {
+        store_apply(&it, cases[i].text);
+        expect_rows(&it, "SELECT _pending FROM Wide", cases[i].pending);
+    }
+    // A file from elsewhere may have bits beyond the fields.
+    store_execute(&it, "UPDATE Wide SET _pending = x'0000000001'");
+    store_apply(&it, "a|f0=#3\n");
+    expect_rows(&it, "SELECT _pending FROM Wide", "x'01'\n");
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < count; i++) {
+            char row[40], sql[60], expected[30];
+            snprintf(row, sizeof row, "a|f%d=#%d\n", i, 100 + i + round);
+            store_apply(&it, row);
+            expect_counts(&it, "0 1 0 0 0");
+            snprintf(sql, sizeof sql, "SELECT f%d FROM Wide", i);
+            snprintf(expected, sizeof expected, "%d\n", 100 + i + round);
+            expect_rows(&it, sql, expected);
+        }
+    }
+    store_close(&it);
+}
+
 int main(void) {
     test_inserts();
     test_updates();
@@ -274,6 +327,7 @@ int main(void) {
     test_acknowledgements();
     test_damaged_records();
     test_damaged_values_in_history();
+    test_many_fields();
     puts("writer: passed");
     return 0;
 }
