@@ -197,7 +197,11 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
     sqlite3_stmt *insert = writer->insert;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
-        if (cell.kind == TIDE_KIND_CLAIM) return claim_reject(it, index, &writer->fields[i]);
+        if (cell.kind == TIDE_KIND_CLAIM) {
+            // The row is not inserted, so it does not matter whether its values could be bound.
+            writer->bind_failure = SQLITE_OK;
+            return claim_reject(it, index, &writer->fields[i]);
+        }
         bind_cell(writer, insert, (int)(tide_insert_first_field + i), it->batch, cell);
     }
     int64_t id = it->counters->next_row;
