@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tide_log_format.h"
 #include "tide_shm_descriptors.h"
 
 #if !defined(F_OFD_SETLK) && defined(__APPLE__)
@@ -181,21 +182,26 @@ static int attach(tide_wal_index *index) {
 
 // Looking
 
-bool tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header) {
-    if (index->descriptor < 0 && tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode) != 0) return false;
-    uint32_t words[2 * HEADER_WORDS + 1];
-    ssize_t got;
-    do got = pread(index->descriptor, words, sizeof words, 0);
-    while (got < 0 && errno == EINTR);
+int tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header, bool *is_found) {
+    *is_found = false;
+    if (index->descriptor < 0) {
+        int failure = tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode);
+        // What is no regular file is no index.
+        if (failure) return failure == ENOENT || failure == EINVAL ? 0 : failure;
+    }
+    uint32_t words[2 * HEADER_WORDS + 1] = {0};
+    ssize_t got = tide_log_read(index->descriptor, words, sizeof words, 0);
+    if (got < 0) return errno;
     uint32_t copies[2][HEADER_WORDS];
     memcpy(copies, words, sizeof copies);
-    if (got != (ssize_t)sizeof words || !is_whole(copies)) return false;
+    if (got < (ssize_t)sizeof words || !is_whole(copies)) return 0;
     memset(header, 0, sizeof *header);
     header->committed = copies[0][LAST_FRAME_WORD];
     header->moved = words[MOVED_WORD];
     memcpy(header->salt, &copies[0][SALT_WORD], sizeof header->salt);
     header->is_kept_up = lock_seen(index, DEAD_MAN) != F_UNLCK;
-    return true;
+    *is_found = true;
+    return 0;
 }
 
 // The methods

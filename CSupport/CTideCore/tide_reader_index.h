@@ -66,8 +66,9 @@ typedef struct tide_wal_index_header {
     bool is_kept_up;
 } tide_wal_index_header;
 
-/// Looks at an index that was begun, without attaching to it. False if there is no index, or it is not whole.
-bool tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header);
+/// Looks at an index that was begun, without attaching to it. `*is_found` is false if there is no index, or it is not whole. Returns 0, or the
+/// errno of what could not be read.
+int tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header, bool *is_found);
 
 /// The methods xShmMap and xShmLock of a VFS.
 int tide_wal_index_map(tide_wal_index *index, int region, int region_size, void volatile **out);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tide_connection.h"
+#include "tide_connection_settings.h"
 #include "tide_log_format.h"
 #include "tide_reader_index.h"
 
@@ -387,18 +388,7 @@ tide_status tide_reader_prepare(sqlite3 *connection, tide_error *error) {
         return tide_error_set(
             error, TIDE_SQLITE_ERROR, 0, "this SQLite takes no URI filenames, which reading without the means to write needs");
     }
-    static const struct {
-        int option, value;
-    } settings[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-        {SQLITE_DBCONFIG_DQS_DML, 0},   {SQLITE_DBCONFIG_DQS_DDL, 0},
-    };
-    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL) != SQLITE_OK) {
-            return tide_sqlite_error(connection, "configure the connection", error);
-        }
-    }
-    return TIDE_OK;
+    return tide_connection_configure(connection) == SQLITE_OK ? TIDE_OK : tide_sqlite_error(connection, "configure the connection", error);
 }
 
 bool tide_reader_is_undisturbed(sqlite3 *connection) {

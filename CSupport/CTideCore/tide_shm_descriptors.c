@@ -70,14 +70,14 @@ static int add(const char *path, entry **added) {
     struct stat status;
     int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int failure = descriptor < 0 ? errno : 0;
-    if (!failure && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) {
+    // Where it fails from here on, the descriptor stays open, and no entry remembers it: closing it could release locks.
+    if (!failure && fstat(descriptor, &status) != 0) failure = errno;
+    if (!failure && !S_ISREG(status.st_mode)) {
         // SQLite has locks on regular files only, so this descriptor may be closed.
         close(descriptor);
         failure = EINVAL;
-    } else if (!failure && !grow(descriptor)) {
-        // The descriptor stays open, and no entry remembers it: closing it could release locks.
-        failure = ENOMEM;
     }
+    if (!failure && !grow(descriptor)) failure = ENOMEM;
     if (failure) {
         sqlite3_free(made);
         return failure;
