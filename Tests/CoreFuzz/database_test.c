@@ -281,6 +281,34 @@ static void test_logs_that_cannot_be_read(void) {
     files_end(&it);
 }
 
+static log_files *changing;
+
+static void index_change(void) {
+    uint8_t other[136];
+    memcpy(other, changing->index_bytes, sizeof other);
+    // One frame more is in the database.
+    other[96]++;
+    int descriptor = open(changing->index, O_WRONLY);
+    check(descriptor >= 0 && write(descriptor, other, sizeof other) == sizeof other, "%s", changing->index);
+    close(descriptor);
+}
+
+/// An index that changes while the log is read belongs to no single log.
+static void test_logs_that_change(void) {
+    static log_files it;
+    files_make(&it);
+    connection_end(&it);
+    changing = &it;
+    for (uint32_t call = 1; call < it.frames + 3; call++) {
+        files_restore(&it);
+        tide_log_state state;
+        system_event_begin("pread", index_change, (int)call);
+        check(tide_log_examine(it.store.path, &state, NULL) == TIDE_OK && system_faults_end(), "call %u", call);
+        check(!state.committed && !state.whole && !state.salt, "call %u", call);
+    }
+    files_end(&it);
+}
+
 // Locks
 
 static void test_locks(void) {
@@ -325,6 +353,10 @@ static void test_locks(void) {
     system_faults_begin("flock", EINTR, 0);
     tide_lock_release(one);
     check(system_faults_end() && !tide_lock_acquire(other, false, 0, &error), "released");
+    tide_lock_release(other);
+    system_faults_begin("flock", EBADF, 0);
+    tide_lock_release(other);
+    check(system_faults_end() && !tide_lock_acquire(other, false, 0, &error), "a release that fails has an end");
     // The end of a lock releases it.
     tide_lock_destroy(other);
     check(!tide_lock_acquire(one, false, 0, &error), "%s", error.message);
@@ -335,6 +367,8 @@ static void test_locks(void) {
     system_faults_end();
     unlink(path);
     check(!tide_lock_is_in_place(one), "gone");
+    check(symlink("/proc/version", path) == 0 && !tide_lock_is_in_place(one), "a file elsewhere");
+    unlink(path);
     check(!tide_lock_create(path, &other, &error) && !tide_lock_is_in_place(one) && tide_lock_is_in_place(other), "another file");
     struct stat status;
     check(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600, "the mode %o", status.st_mode);
@@ -355,6 +389,7 @@ int main(void) {
     test_states_of_logs();
     test_moved_frames();
     test_logs_that_cannot_be_read();
+    test_logs_that_change();
     test_locks();
     puts("database: passed");
     return 0;

@@ -158,9 +158,36 @@ static void test_memory(void) {
     sqlite3_close(connection);
 }
 
+/// A connection that could not be opened has no file, and no name of one.
+static void test_no_database(void) {
+    sqlite3 *connection;
+    tide_error error = {0};
+    expect(sqlite3_open_v2("/tmp/no folder/a.sqlite", &connection, SQLITE_OPEN_READWRITE, NULL) == SQLITE_CANTOPEN, "no file", "");
+    expect(tide_connection_read_errno(connection) == 0, "no read", "");
+    expect(tide_sqlite_error(connection, "open it", &error) == TIDE_IO_ERROR, "it can't be opened", error.message);
+    expect(!strcmp(error.message, "cannot open it: unable to open database file"), "SQLite's message", error.message);
+    sqlite3_close(connection);
+}
+
+/// Damage of a database in memory is damage.
+static void test_damaged_memory(void) {
+    sqlite3 *connection = database_open(":memory:", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
+    sqlite3_exec(connection, "CREATE TABLE t (a); INSERT INTO t VALUES (zeroblob(20000))", NULL, NULL, NULL);
+    sqlite3_int64 length;
+    unsigned char *bytes = sqlite3_serialize(connection, "main", &length, 0);
+    memset(bytes + 4096, 0xff, 4096);
+    sqlite3_deserialize(connection, "main", bytes, length, length, SQLITE_DESERIALIZE_FREEONCLOSE);
+    sqlite3_exec(connection, "SELECT * FROM t", NULL, NULL, NULL);
+    tide_error error = {0};
+    expect(tide_sqlite_error(connection, "look up a record", &error) == TIDE_CORRUPT, "damage", error.message);
+    sqlite3_close(connection);
+}
+
 int main(void) {
     test_codes();
     test_memory();
+    test_no_database();
+    test_damaged_memory();
     char folder[] = "/tmp/tidemark-errors-XXXXXX", path[100], log[120];
     if (!mkdtemp(folder)) return 1;
     snprintf(path, sizeof path, "%s/a.sqlite", folder);

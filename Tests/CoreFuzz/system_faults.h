@@ -1,4 +1,4 @@
-// System calls that fail, each in its turn: the test's own functions stand before those of the C library, and pass all other calls on.
+// System calls that fail, each in its turn, or before which something happens: the test's own functions stand before those of the C library, and pass all other calls on.
 // Include it once in a program.
 
 #ifndef SYSTEM_FAULTS_H
@@ -21,10 +21,13 @@ static int system_calls_left = -1;
 /// The errno of the call that fails, the name of the only kind of call that does (NULL: any of them), and the call that has failed (NULL: none).
 static int system_failure = EIO;
 static const char *system_only, *system_failed;
+/// What happens in the turn of a call, instead of its failure, just before it; NULL: it fails.
+static void (*system_event)(void);
 
 static bool system_call_fails(const char *name) {
     if (system_calls_left < 0 || (system_only && strcmp(system_only, name)) || system_calls_left-- > 0) return false;
     system_failed = name;
+    if (system_event) return system_event(), false;
     errno = system_failure;
     return true;
 }
@@ -33,9 +36,16 @@ static void system_faults_begin(const char *only, int failure, int calls) {
     system_only = only, system_failure = failure, system_calls_left = calls, system_failed = NULL;
 }
 
-/// Returns whether a call has failed since the beginning.
+/// As `system_faults_begin`, with an event before the call instead of its failure.
+__attribute__((unused)) static void system_event_begin(const char *only, void (*event)(void), int calls) {
+    system_faults_begin(only, 0, calls);
+    system_event = event;
+}
+
+/// Returns whether a call's turn has come since the beginning.
 static bool system_faults_end(void) {
     system_calls_left = -1;
+    system_event = NULL;
     return system_failed;
 }
 
