@@ -91,21 +91,27 @@ static int add(const char *path, entry **added) {
 
 /// Finds the entries whose files the process has open by descriptors other than those here.
 ///
-/// - Returns: Whether the process's descriptors could be listed.
+/// - Returns: Whether the process's descriptors, and their files, could be found out.
 static bool mark_open_elsewhere(void) {
     DIR *descriptors = opendir("/dev/fd");
     if (!descriptors) return false;
+    bool is_known = true;
     for (struct dirent *listed; (listed = readdir(descriptors));) {
         char *end;
         long number = strtol(listed->d_name, &end, 10);
         struct stat status;
-        if (end == listed->d_name || *end || entry_of((int)number) || fstat((int)number, &status) != 0) continue;
+        if (end == listed->d_name || entry_of((int)number)) continue;
+        if (fstat((int)number, &status) != 0) {
+            // Another thread may have closed it meanwhile.
+            if (errno != EBADF) is_known = false;
+            continue;
+        }
         for (entry *known = *bucket_of(status.st_dev, status.st_ino); known; known = known->next) {
             if (is_of(known, status.st_dev, status.st_ino)) known->is_open_elsewhere = true;
         }
     }
     closedir(descriptors);
-    return true;
+    return is_known;
 }
 
 /// Closes the descriptors that are not in use and whose files the process has not open by other descriptors.

@@ -4,6 +4,7 @@
 
 #include <sqlite3.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "../../CSupport/CTideCore/tide_reader_index.h"
 #include "../../CSupport/CTideCore/tide_shm_descriptors.h"
@@ -315,14 +316,26 @@ static void test_descriptors(void) {
     tide_shm_descriptor_close(third);
     check(system_faults_end() && is_open(one) && is_open(other) && is_open(third), "not known");
     check(descriptor_open() == third, "used again");
-    // With the file open nowhere else, they are closed; the one whose file is open stays.
+    // A descriptor whose file is not known may be one of that file; one that another thread has closed is not.
     tide_shm_descriptor_close(third);
+    check(descriptor_open() == third, "used again");
+    int unknown = dup2(0, 900);
+    check(unknown == 900, "a descriptor far above the others");
+    int fifth = descriptor_open();
+    system_faults_begin("fstat", EIO, 0);
+    tide_shm_descriptor_close(fifth);
+    check(system_faults_end() && is_open(fifth), "not known");
+    close(unknown);
+    // With the file open nowhere else, they are closed; the one whose file is open stays.
+    system_faults_begin("fstat", EBADF, 0);
+    tide_shm_descriptor_close(third);
+    check(system_faults_end(), "a descriptor that is closed meanwhile");
     check(!is_open(one) && !is_open(other) && is_open(third), "closed");
     keeper_end();
     int fourth = descriptor_open();
-    check(fourth == third, "used again");
+    check(fourth == third || fourth == fifth, "used again");
     tide_shm_descriptor_close(fourth);
-    check(!is_open(fourth), "closed");
+    check(!is_open(third) && !is_open(fifth), "closed");
     // What is no regular file; what can't be known to be one stays open.
     dev_t device;
     ino_t inode;
@@ -337,6 +350,27 @@ static void test_descriptors(void) {
     check(tide_shm_descriptor_open(path, &one, &device, &inode) == EIO && system_faults_end() && is_open(next), "it may be a -shm file");
     close(next);
     keeper_end();
+    // Many files at a time, each of which has a descriptor of its own.
+    enum { files = 600 };
+    static int of_file[files];
+    for (int i = 0; i < files; i++) {
+        char name[100];
+        snprintf(name, sizeof name, "%s%d", path, i);
+        int made = open(name, O_RDWR | O_CREAT, 0600);
+        close(made);
+        dev_t made_device;
+        ino_t made_inode;
+        check(made >= 0 && tide_shm_descriptor_open(name, &of_file[i], &made_device, &made_inode) == 0, "%s", name);
+        struct stat status;
+        check(fstat(of_file[i], &status) == 0 && status.st_ino == made_inode && stat(name, &status) == 0 && status.st_ino == made_inode, "%s", name);
+        unlink(name);
+        // Between these, one is open that nobody uses.
+        if (i == 0) one = descriptor_open(), keeper = open(path, O_RDONLY), tide_shm_descriptor_close(one);
+    }
+    keeper_end();
+    for (int i = 0; i < files; i++) tide_shm_descriptor_close(of_file[i]);
+    for (int i = 0; i < files; i++) check(!is_open(of_file[i]), "descriptor %d", of_file[i]);
+    check(!is_open(one), "descriptor %d", one);
     // More descriptors than there was room for; all are closed in the end.
     enum { count = 300 };
     int many[count];
@@ -348,6 +382,10 @@ static void test_descriptors(void) {
 }
 
 int main(void) {
+    struct rlimit limit;
+    check(getrlimit(RLIMIT_NOFILE, &limit) == 0, "the limit of descriptors");
+    limit.rlim_cur = limit.rlim_max < 2000 ? limit.rlim_max : 2000;
+    check(setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > 1000, "%d descriptors", (int)limit.rlim_cur);
     check(mkdtemp(folder), "%s", folder);
     snprintf(database, sizeof database, "%s/a.sqlite", folder);
     snprintf(path, sizeof path, "%s-shm", database);
