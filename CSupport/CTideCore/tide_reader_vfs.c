@@ -35,6 +35,8 @@ typedef struct reader_log {
 
 enum { DATABASE_SIZE = (sizeof(reader_database) + 15) / 16 * 16 };
 
+_Static_assert(sizeof(reader_log) <= DATABASE_SIZE, "the memory of a database has room for a log");
+
 static sqlite3_vfs *real_of(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
 // Refused by all files
@@ -358,9 +360,7 @@ static void register_once(void) {
         registration_code = SQLITE_NOTFOUND;
         return;
     }
-    int log_size = sizeof(reader_log);
     reader_vfs.szOsFile = DATABASE_SIZE + real->szOsFile;
-    if (reader_vfs.szOsFile < log_size) reader_vfs.szOsFile = log_size;
     reader_vfs.mxPathname = real->mxPathname;
     reader_vfs.pAppData = real;
     registration_code = sqlite3_vfs_register(&reader_vfs, 0);

@@ -88,23 +88,6 @@ typedef struct log_files {
     uint32_t frames;
 } log_files;
 
-/// Reads a file in another process: as this one closes it, SQLite would lose its locks.
-static size_t bytes_read(const char *path, uint8_t *bytes, size_t capacity) {
-    char command[120];
-    snprintf(command, sizeof command, "cat %s", path);
-    FILE *file = popen(command, "r");
-    check(file, "%s", path);
-    size_t length = fread(bytes, 1, capacity, file);
-    check(length < capacity && pclose(file) == 0, "%s has %zu bytes", path, length);
-    return length;
-}
-
-static void bytes_write(const char *path, const uint8_t *bytes, size_t length) {
-    unlink(path);
-    FILE *file = fopen(path, "wb");
-    check(file && fwrite(bytes, 1, length, file) == length && fclose(file) == 0, "%s", path);
-}
-
 static void files_restore(const log_files *it) {
     bytes_write(it->log, it->log_bytes, it->log_length);
     bytes_write(it->index, it->index_bytes, it->index_length);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tide_connection.h"
+#include "tide_reader_vfs.h"
 
 static int failures;
 
@@ -225,6 +226,13 @@ int main(void) {
     expect(tide_sqlite_error(connection, "save", &error) == TIDE_IO_ERROR, "it can only be read", error.message);
     expect(strstr(error.message, path) && strstr(error.message, "for reading only"), "the file that can only be read", error.message);
     sqlite3_close(connection);
+
+    // Without a file layer there is nothing to read with. This comes last: there is none from then on.
+    for (sqlite3_vfs *vfs; (vfs = sqlite3_vfs_find(NULL));) sqlite3_vfs_unregister(vfs);
+    for (int i = 0; i < 2; i++) {
+        expect(tide_reader_vfs_register(&error) == TIDE_SQLITE_ERROR, "no file layer", error.message);
+        expect(!strcmp(error.message, "this SQLite has no file system to read from: unknown operation"), "the message", error.message);
+    }
 
     unlink(path);
     snprintf(log, sizeof log, "%s-journal", path);

@@ -136,6 +136,23 @@ static inline void store_close(store *it) {
     check(rmdir(it->folder) == 0, "%s", it->folder);
 }
 
+/// Reads a file in another process: as this one closes it, SQLite would lose its locks.
+static inline size_t bytes_read(const char *path, uint8_t *bytes, size_t capacity) {
+    char command[120];
+    snprintf(command, sizeof command, "cat %s", path);
+    FILE *file = popen(command, "r");
+    check(file, "%s", path);
+    size_t length = fread(bytes, 1, capacity, file);
+    check(length < capacity && pclose(file) == 0, "%s has %zu bytes", path, length);
+    return length;
+}
+
+static inline void bytes_write(const char *path, const uint8_t *bytes, size_t length) {
+    unlink(path);
+    FILE *file = fopen(path, "wb");
+    check(file && fwrite(bytes, 1, length, file) == length && fclose(file) == 0, "%s", path);
+}
+
 static inline tide_cell batch_value(tide_batch *batch, const char *value, size_t length) {
     tide_span span;
     check(!tide_batch_text_add(batch, value + 1, length - 1, &span), "no memory");
