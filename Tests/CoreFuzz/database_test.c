@@ -62,7 +62,8 @@ static void test_settings_that_fail(void) {
         const char *sql;
         bool has_number;
         int32_t number;
-    } cases[] = {{"SELECT -5, 6", true, -5}, {"SELECT 1 WHERE 0", false, 7}, {"SELECT abs(-9223372036854775808)", false, 7}, {"SELECT NULL", true, 0}};
+    } cases[] = {{"SELECT -5, 6", true, -5}, {"SELECT 1 WHERE 0", false, 7}, {"SELECT abs(-9223372036854775808)", false, 7},
+                 {"SELECT NULL", true, 0}};
     for (int i = 0; i < 4; i++) {
         sqlite3_stmt *statement = store_prepare(&it, cases[i].sql);
         for (int round = 0; round < 2; round++) {
@@ -138,7 +139,8 @@ static void test_states_of_logs(void) {
     static log_files it;
     files_make(&it);
     tide_log_state state = examine(&it);
-    check(state.is_in_use && state.committed == it.frames && state.whole == it.frames && state.moved == 0 && state.salt && !tide_log_has_loss(&state), "whole");
+    check(state.is_in_use && state.committed == it.frames && state.whole == it.frames && state.moved == 0 && state.salt && !tide_log_has_loss(&state),
+          "whole");
     uint64_t salt = state.salt;
     connection_end(&it);
     state = examine(&it);
@@ -223,7 +225,8 @@ static void test_moved_frames(void) {
     FILE *log = fopen(it.log, "r+b");
     check(log && fwrite(it.log_bytes, 1, 200, log) == 200 && fclose(log) == 0, "%s", it.log);
     tide_log_state state = examine(&it);
-    check(state.committed == it.frames && state.moved == it.frames && state.whole == 0 && !tide_log_has_loss(&state), "%u, %u", state.moved, state.whole);
+    check(state.committed == it.frames && state.moved == it.frames && state.whole == 0 && !tide_log_has_loss(&state), "%u, %u", state.moved,
+          state.whole);
     files_end(&it);
 }
 

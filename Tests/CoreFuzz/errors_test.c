@@ -110,7 +110,8 @@ static void test_read_errno(sqlite3 *connection) {
     static const struct {
         int database, journal, expected;
     } cases[] = {
-        {0, 0, 0}, {EIO, 0, EIO}, {ENXIO, 0, ENXIO}, {ERANGE, 0, ERANGE}, {ENOENT, 0, 0}, {0, EIO, EIO}, {-1, EIO, EIO}, {-1, -1, 0}, {ENXIO, EIO, ENXIO},
+        {0, 0, 0}, {EIO, 0, EIO}, {ENXIO, 0, ENXIO}, {ERANGE, 0, ERANGE}, {ENOENT, 0, 0}, {0, EIO, EIO}, {-1, EIO, EIO}, {-1, -1, 0},
+        {ENXIO, EIO, ENXIO},
     };
     sqlite3_exec(connection, "BEGIN IMMEDIATE; INSERT INTO t VALUES (1)", NULL, NULL, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -256,7 +256,8 @@ static void test_damage_of_indexes(void) {
     expect_sound(&it);
     // Two rows of one name: no index of names can be built.
     store_execute(&it, "UPDATE Place SET rating = 65 WHERE _key = 'c'");
-    store_damage(&it, "UPDATE Place SET rating = 1 WHERE _key = 'c'; INSERT INTO Place (_id, _key, _zone, _version, _digest) VALUES (8, 'b', 1, 1, 1)");
+    store_damage(&it,
+                 "UPDATE Place SET rating = 1 WHERE _key = 'c'; INSERT INTO Place (_id, _key, _zone, _version, _digest) VALUES (8, 'b', 1, 1, 1)");
     const int64_t id = 3;
     check(tide_writer_delete(it.writer, &id, 1, 5, &it.counters, &it.counts, &it.error) == TIDE_CORRUPT, "%s", it.error.message);
     check(!strcmp(it.error.message, "two rows of the table Place have the same name"), "%s", it.error.message);

@@ -44,7 +44,8 @@ static inline int query(sqlite3 *reader, const char *sql, int64_t *number) {
 static inline void expect_count_at(sqlite3 *reader, int expected, const char *file, int line) {
     int64_t number = -1;
     int code = query(reader, "SELECT count(*) FROM t", &number);
-    if (code != SQLITE_OK || number != expected) check_fail(file, line, "count", "%d rows, not %d; %d, %s", (int)number, expected, code, sqlite3_errmsg(reader));
+    if (code == SQLITE_OK && number == expected) return;
+    check_fail(file, line, "count", "%d rows, not %d; %d, %s", (int)number, expected, code, sqlite3_errmsg(reader));
 }
 
 static inline void expect_code(sqlite3 *reader, const char *sql, int expected) {

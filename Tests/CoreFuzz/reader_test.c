@@ -4,7 +4,8 @@
 #include "reader_fixture.h"
 
 static void test_states_of_databases(void) {
-    static const char *const states[] = {"no log", "log in use", "log and index left", "log without an index", "index without a log", "persistent journal"};
+    static const char *const states[] = {"no log", "log in use", "log and index left", "log without an index", "index without a log",
+                                         "persistent journal"};
     for (int state = 0; state < 6; state++) {
         store it;
         make(&it, state == 0 ? "DELETE" : state == 5 ? "PERSIST" : "WAL");
@@ -53,7 +54,8 @@ static void test_refusals(void) {
                 check(file->pMethods->xLock(file, SQLITE_LOCK_RESERVED) == SQLITE_READONLY, "no lock to write");
                 check(file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, &(sqlite3_int64){1 << 20}) == SQLITE_NOTFOUND, "no room to write");
             } else {
-                check(file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK && file->pMethods->xUnlock(file, SQLITE_LOCK_NONE) == SQLITE_OK, "locks");
+                check(file->pMethods->xLock(file, SQLITE_LOCK_SHARED) == SQLITE_OK && file->pMethods->xUnlock(file, SQLITE_LOCK_NONE) == SQLITE_OK,
+                      "locks");
                 check(file->pMethods->xFileControl(file, SQLITE_FCNTL_SIZE_HINT, NULL) == SQLITE_NOTFOUND, "no room to write");
             }
         }
@@ -82,7 +84,8 @@ static void test_passed_calls(void) {
     double day;
     sqlite3_int64 now, real_now;
     check(vfs->xCurrentTime(vfs, &day) == SQLITE_OK && day > 2460000, "the time");
-    check(vfs->xCurrentTimeInt64(vfs, &now) == SQLITE_OK && real->xCurrentTimeInt64(real, &real_now) == SQLITE_OK && real_now - now < 60000, "the time");
+    check(vfs->xCurrentTimeInt64(vfs, &now) == SQLITE_OK && real->xCurrentTimeInt64(real, &real_now) == SQLITE_OK && real_now - now < 60000,
+          "the time");
     check(vfs->xGetLastError(vfs, 0, NULL) == real->xGetLastError(real, 0, NULL), "the last error");
     int is_there = 7;
     check(vfs->xAccess(vfs, "/tmp/no file", SQLITE_ACCESS_EXISTS, &is_there) == SQLITE_OK && !is_there, "no file");
@@ -103,7 +106,8 @@ static void test_temporary_files(void) {
     store_execute(&it, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) INSERT INTO t SELECT hex(zeroblob(i)) FROM n");
     sqlite3 *reader = reader_open(it.path);
     sqlite3_exec(reader, "PRAGMA temp_store = 1; PRAGMA cache_size = 4; PRAGMA cache_spill = 1", NULL, NULL, NULL);
-    check(sqlite3_exec(reader, "CREATE TEMP TABLE u AS SELECT a FROM t ORDER BY a DESC", NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(reader));
+    check(sqlite3_exec(reader, "CREATE TEMP TABLE u AS SELECT a FROM t ORDER BY a DESC", NULL, NULL, NULL) == SQLITE_OK, "%s",
+          sqlite3_errmsg(reader));
     int64_t number = 0;
     check(query(reader, "SELECT count(*) FROM u", &number) == SQLITE_OK && number == 1501, "%d", (int)number);
     sqlite3_close(reader);
@@ -122,7 +126,8 @@ static void test_other_connections(void) {
     sqlite3_close(reader);
     reader = reader_open(it.path);
     int value = -1;
-    static const int options[] = {SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, SQLITE_DBCONFIG_TRUSTED_SCHEMA, SQLITE_DBCONFIG_DQS_DML,
+    static const int options[] = {SQLITE_DBCONFIG_DEFENSIVE, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+                                  SQLITE_DBCONFIG_DQS_DML,
                                   SQLITE_DBCONFIG_DQS_DDL};
     for (int i = 0; i < 5; i++) {
         sqlite3_db_config(reader, options[i], -1, &value);
@@ -157,7 +162,8 @@ static void test_hot_journals(void) {
     sqlite3_vfs *vfs = sqlite3_vfs_find(TIDE_READER_VFS_NAME);
     sqlite3_file *file = calloc(1, (size_t)vfs->szOsFile);
     const char *name = sqlite3_create_filename(it.path, journal_path, log_path, 0, NULL);
-    check(vfs->xOpen(vfs, sqlite3_filename_journal(name), file, SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK, "%s", journal_path);
+    check(vfs->xOpen(vfs, sqlite3_filename_journal(name), file, SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK, "%s",
+          journal_path);
     sqlite3_int64 size;
     check(file->pMethods->xFileSize(file, &size) == SQLITE_OK && size == (sqlite3_int64)journal_length, "%d bytes", (int)size);
     uint8_t bytes[8];

@@ -47,7 +47,8 @@ static void test_disturbances(void) {
         make(&it, "WAL");
         coming = &it;
         int32_t remaining;
-        store_execute(&it, "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO t SELECT zeroblob(3000) FROM n");
+        store_execute(&it,
+                      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) INSERT INTO t SELECT zeroblob(3000) FROM n");
         if (!has_log) check(!tide_connection_checkpoint(it.connection, true, &remaining, &it.error), "moved");
         writer_kill(&it);
         unlink(index_path);
@@ -102,7 +103,8 @@ static void test_torn_indexes(void) {
 
 /// Logs without a commit: the database alone counts, and later commits are seen.
 static void test_logs_without_commits(void) {
-    static const char *const kinds[] = {"empty", "a header", "a damaged header", "a cut frame", "frames of an earlier log", "a damaged frame", "an open transaction",
+    static const char *const kinds[] = {"empty", "a header", "a damaged header", "a cut frame", "frames of an earlier log", "a damaged frame",
+                                        "an open transaction",
                                         "a cut header"};
     static uint8_t log[2000000];
     for (int kind = 0; kind < 8; kind++) {
@@ -119,7 +121,8 @@ static void test_logs_without_commits(void) {
         if (kind == 2) log[5] ^= 1;
         if (kind == 4) log[32 + 8] ^= 1;
         if (kind == 5) log[32 + 24 + 100] ^= 1;
-        bytes_write(log_path, log, kind == 0 ? 0 : kind == 1 ? 32 : kind == 3 ? length - 1 : kind == 7 ? 10 : kind == 6 ? 32 + 2 * (24 + 4096) : length);
+        bytes_write(log_path, log,
+                    kind == 0 ? 0 : kind == 1 ? 32 : kind == 3 ? length - 1 : kind == 7 ? 10 : kind == 6 ? 32 + 2 * (24 + 4096) : length);
         tide_text before = folder_state(&it);
         sqlite3 *reader = reader_open(it.path);
         for (int i = 0; i < 2; i++) {

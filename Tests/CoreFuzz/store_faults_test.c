@@ -146,7 +146,8 @@ static tide_text run(store *it, use use, tide_counters counters, kind kind, int 
     if (status) {
         check(it->error.status == status && !strncmp(it->error.message, "cannot ", 7) && !it->error.reject, "%d, %s", number, it->error.message);
         int code = it->error.system & 0xff;
-        check(code == (kind == kind_preparation ? SQLITE_AUTH : kind == kind_length ? SQLITE_TOOBIG : SQLITE_INTERRUPT), "%d: %s", code, it->error.message);
+        check(code == (kind == kind_preparation ? SQLITE_AUTH : kind == kind_length ? SQLITE_TOOBIG : SQLITE_INTERRUPT), "%d: %s", code,
+              it->error.message);
     } else {
         tide_text tables[] = {
             rows_text(connection, store_records " ORDER BY _id"), rows_text(connection, store_history " ORDER BY id"),
@@ -173,7 +174,7 @@ static void expect_recovery(use use, void (*prepare)(store *it), const char *nam
     check(expected.length, "%s: %s", name, it.error.message);
     int failures[4] = {0};
     for (int kind = kind_statement; kind <= kind_length; kind++) {
-        for (int number = 0;; number += kind == kind_step ? 1 + number / 24 : 1) {
+        for (int number = 0;; number += kind == kind_step ? 1 + number / 24 : kind == kind_length ? 5 : 1) {
             tide_text found = run(&it, use, counters, kind, number);
             bool has_ended = kind == kind_length ? number > 1500 : !has_failed;
             if (found.length) {

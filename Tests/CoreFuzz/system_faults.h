@@ -1,4 +1,5 @@
-// System calls that fail, each in its turn, or before which something happens: the test's own functions stand before those of the C library, and pass all other calls on.
+// System calls that fail, each in its turn, or before which something happens: the test's own functions stand before those of the C library, and
+// pass all other calls on.
 // Include it once in a program.
 
 #ifndef SYSTEM_FAULTS_H

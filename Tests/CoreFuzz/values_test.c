@@ -80,7 +80,8 @@ static void test_cells(void) {
     check(tide_batch_live_count(batch) == 4 && tide_batch_row_count(batch) == 6, "rows");
     // Empty again, columns included.
     tide_batch_reset(batch);
-    check(!tide_batch_row_count(batch) && !tide_batch_live_count(batch) && !tide_batch_column_count(batch) && !tide_batch_rejection_count(batch), "empty");
+    check(!tide_batch_row_count(batch) && !tide_batch_live_count(batch) && !tide_batch_column_count(batch) && !tide_batch_rejection_count(batch),
+          "empty");
     a = column_of(batch, "b");
     row_add(batch);
     expect_cells(batch, a, " -");
@@ -106,14 +107,17 @@ static void test_columns(void) {
     longest[300] = 0;
     char expected[200];
     snprintf(expected, sizeof expected, "'%.100s' cannot name a field", longest);
-    check(tide_batch_column(batch, longest, 300, &column, &error) == TIDE_REJECTED && !strncmp(error.message, expected, strlen(expected)), "%s", error.message);
+    check(tide_batch_column(batch, longest, 300, &column, &error) == TIDE_REJECTED && !strncmp(error.message, expected, strlen(expected)), "%s",
+          error.message);
     // Names that differ by the case of letters only.
     check(!tide_batch_source_column(batch, "a", 1, "Name", &column, &error) && column == a, "known");
     check(!tide_batch_source_column(batch, "c", 1, "Name", &column, &error) && tide_batch_column_count(batch) == 3, "new");
-    check(tide_batch_source_column(batch, "B_2", 3, "Name", &column, &error) == TIDE_REJECTED && error.reject == TIDE_REJECT_BAD_IDENTIFIER, "%s", error.message);
-    check(!strcmp(error.message, "'B_2' differs from the field 'b_2' by the case of letters only; give it that name, or another one, with --map"), "%s",
+    check(tide_batch_source_column(batch, "B_2", 3, "Name", &column, &error) == TIDE_REJECTED && error.reject == TIDE_REJECT_BAD_IDENTIFIER, "%s",
           error.message);
-    check(tide_batch_source_column(batch, "naMe", 4, "Name", &column, &error) == TIDE_REJECTED && strstr(error.message, "the field 'Name'"), "%s", error.message);
+    check(!strcmp(error.message, "'B_2' differs from the field 'b_2' by the case of letters only; give it that name, or another one, with --map"),
+          "%s", error.message);
+    check(tide_batch_source_column(batch, "naMe", 4, "Name", &column, &error) == TIDE_REJECTED && strstr(error.message, "the field 'Name'"), "%s",
+          error.message);
     longest[255] = 0;
     column_of(batch, longest);
     memset(longest, 'X', 255);
@@ -183,7 +187,8 @@ static void test_refusals(void) {
     check(!memcmp(tide_batch_text(batch, first.field.offset), "rating", 6) && first.field.length == 6, "the field");
     check(!memcmp(tide_batch_text(batch, first.message.offset), "is no number", 12) && first.message.length == 12, "the message");
     check(!memcmp(tide_batch_text(batch, first.source.offset), "the source", 10) && first.source.length == 10, "the source");
-    check(second.row == UINT32_MAX && second.line == 18 && second.reject == TIDE_REJECT_MALFORMED && second.source_is_cut && !second.field.length, "the second");
+    check(second.row == UINT32_MAX && second.line == 18 && second.reject == TIDE_REJECT_MALFORMED && second.source_is_cut && !second.field.length,
+          "the second");
     tide_batch_destroy(batch);
 }
 
@@ -230,7 +235,8 @@ static void test_digests(void) {
     uint32_t a = column_of(batch, "a"), b = column_of(batch, "b");
     tide_span text;
     check(!tide_batch_text_add(batch, "text", 4, &text), "a text");
-    static const uint8_t kinds[] = {TIDE_KIND_TEXT, TIDE_KIND_BLOB, TIDE_KIND_CLAIM, TIDE_KIND_INTEGER, TIDE_KIND_REAL, TIDE_KIND_NULL, TIDE_KIND_ABSENT};
+    static const uint8_t kinds[] = {TIDE_KIND_TEXT, TIDE_KIND_BLOB, TIDE_KIND_CLAIM, TIDE_KIND_INTEGER, TIDE_KIND_REAL, TIDE_KIND_NULL,
+                                    TIDE_KIND_ABSENT};
     uint64_t key = tide_key_digest(seed, "name", 4, false), field = tide_field_seed(seed, "a", 1);
     for (int i = 0; i < 7; i++) {
         uint32_t row = row_add(batch);

@@ -51,7 +51,8 @@ static void test_single_bits(void) {
 static void test_other_damage(void) {
     static const char *const changes[] = {
         "caption = 'abcddd'", "caption = NULL", "caption = 'abgf'", "rating = 6, caption = 'abce'", "rating = NULL", "rating = 2", "height = NULL",
-        "height = 1e300", "notes = x'00'", "notes = x''", "photo = ''", "_key = 'b'", "_key = x'61'", "_digest = 3", "_digest = _digest + 1, rating = 4",
+        "height = 1e300", "notes = x'00'", "notes = x''", "photo = ''", "_key = 'b'", "_key = x'61'",
+        "_digest = 3", "_digest = _digest + 1, rating = 4",
     };
     store it;
     store_open(&it, "DELETE");
@@ -217,7 +218,8 @@ static void columns_digest(sqlite3_stmt *row, uint8_t table, int count, uint8_t 
 static void test_digests_of_columns(void) {
     static const char *const values[] = {
         "NULL, 0", "1, -1", "9223372036854775807, -9223372036854775808", "'', x''", "'text', x'00'", "CAST(x'610062' AS TEXT), 127",
-        "printf('%.*c', 1000, 'x'), printf('%.*c', 30, 'y')", "printf('%.*c', 500, 'x'), zeroblob(600)", "zeroblob(100000), printf('%.*c', 2000, 'x')",
+        "printf('%.*c', 1000, 'x'), printf('%.*c', 30, 'y')", "printf('%.*c', 500, 'x'), zeroblob(600)",
+        "zeroblob(100000), printf('%.*c', 2000, 'x')",
         "zeroblob(1010), printf('%.*c', 1024, 'x')", "CAST(x'00' AS TEXT), 64",
     };
     sqlite3 *connection;

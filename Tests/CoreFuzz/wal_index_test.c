@@ -159,7 +159,8 @@ static void test_live(void) {
     check(ftruncate(keeper, 3 * region_size) == 0, "longer");
     check(map(2) == SQLITE_OK && mapped && map(1) == SQLITE_OK && mapped && map(0) == SQLITE_OK && mapped == first, "three regions");
     check(lock_shared(3) == SQLITE_OK && lock_shared(4) == SQLITE_OK && lock_of_others(read_0_byte) == F_RDLCK, "locked");
-    check(tide_wal_index_lock(&index_, 3, 5, SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED) == SQLITE_OK && lock_of_others(read_0_byte) == F_UNLCK, "unlocked");
+    check(tide_wal_index_lock(&index_, 3, 5, SQLITE_SHM_UNLOCK | SQLITE_SHM_SHARED) == SQLITE_OK && lock_of_others(read_0_byte) == F_UNLCK,
+          "unlocked");
     // The locks of those who write and repair are looked at, and never taken.
     for (int offset = 1; offset < 3; offset++) {
         check(lock_shared(offset) == SQLITE_OK && lock_of_others(write_byte + offset) == F_UNLCK, "offset %d", offset);
@@ -194,11 +195,14 @@ static void test_repairs(void) {
 /// An index is used if it is whole, and there is a mark to read under, or no need for the log.
 static void test_usable_indexes(void) {
     const made cases[] = {
-        {.last = 5, .moved = 5, .mark = UINT32_MAX, .is_begun = true, .size = region_size}, {.last = 5, .mark = 4, .is_begun = true, .size = region_size},
-        {.last = 5, .mark = 6, .is_begun = true, .size = region_size},                      {.last = 5, .mark = 5, .size = region_size},
+        {.last = 5, .moved = 5, .mark = UINT32_MAX, .is_begun = true, .size = region_size},
+        {.last = 5, .mark = 4, .is_begun = true, .size = region_size},
+        {.last = 5, .mark = 6, .is_begun = true, .size = region_size},
+        {.last = 5, .mark = 5, .size = region_size},
         {.last = 5, .mark = 5, .is_begun = true, .is_torn = true, .size = region_size},
         {.last = 5, .mark = 5, .is_begun = true, .is_wrong = true, .size = region_size},
-        {.last = 5, .mark = 5, .is_begun = true, .size = region_size - 1},                  {.last = 5, .mark = 5, .is_begun = true, .size = 0},
+        {.last = 5, .mark = 5, .is_begun = true, .size = region_size - 1},
+        {.last = 5, .mark = 5, .is_begun = true},
     };
     for (int i = 0; i < 8; i++) {
         file_make(cases[i]);
