@@ -197,8 +197,8 @@ static void expect_recovery(use use, void (*prepare)(store *it), const char *nam
     store_close(&it);
 }
 
-/// A refused row's value that SQLite does not take is no failure of the rows behind it.
-static void test_long_value_of_a_refused_row(void) {
+/// A value that SQLite does not take is no failure of other rows; nor one of its own row, if that is refused anyway.
+static void test_long_values(void) {
     store it;
     store_open(&it, "DELETE");
     connection = it.connection;
@@ -210,13 +210,20 @@ static void test_long_value_of_a_refused_row(void) {
     expect_rejections(&it, "1, photo, assetUnknown: the row names an asset that this record does not hold; give the file instead (export with its"
                            " assets)\n");
     store_apply(&it, "a|rating=#2\n");
+    // A value that is not taken is reported once.
+    snprintf(text, sizeof text, "b|caption='%s\n", long_text);
+    store_execute(&it, "SAVEPOINT before");
+    check(store_try(&it, text) == TIDE_SQLITE_ERROR && it.error.system == SQLITE_TOOBIG, "%s", it.error.message);
+    check(!strcmp(it.error.message, "cannot insert a record: string or blob too big"), "%s", it.error.message);
+    store_execute(&it, "ROLLBACK TO before");
+    store_apply(&it, "a|rating=#2\n");
     faults_end();
     expect_rows(&it, "SELECT _key, rating FROM Place", "a|2\n");
     store_close(&it);
 }
 
 int main(void) {
-    test_long_value_of_a_refused_row();
+    test_long_values();
     expect_recovery(use_writing, NULL, "writing");
     expect_recovery(use_loading, NULL, "loading");
     expect_recovery(use_deletion, damage_make, "deletion");
