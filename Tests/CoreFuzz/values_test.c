@@ -73,11 +73,17 @@ static void test_cells(void) {
     tide_batch_cell_replace(batch, 5, a, (tide_cell){.kind = TIDE_KIND_ABSENT});
     check(tide_batch_row_set(batch, a, number(55)) == TIDE_OK, "an absent cell");
     expect_cells(batch, a, " - 1 - 3 - 55");
+    // Nor is anything written beyond a column's memory.
+    uint32_t d = column_of(batch, "d");
+    check(!tide_batch_cell_set(batch, 0, d, number(1)), "a cell");
+    for (int row = 6; row < 60; row++) row_add(batch);
+    tide_batch_cell_replace(batch, 59, d, number(99));
+    check(tide_batch_cell(batch, 59, d).kind == TIDE_KIND_ABSENT, "absent");
     // A column counts as used by live rows with values.
     check(tide_batch_column_is_used(batch, a) && tide_batch_column_is_used(batch, c), "used");
     for (uint32_t row = 0; row < 5; row += 4) check(!tide_batch_row_reject(batch, row, "c", 1, TIDE_REJECT_WRONG_TYPE, "no"), "refused");
     check(!tide_batch_column_is_used(batch, c), "not used");
-    check(tide_batch_live_count(batch) == 4 && tide_batch_row_count(batch) == 6, "rows");
+    check(tide_batch_live_count(batch) == 58 && tide_batch_row_count(batch) == 60, "rows");
     // Empty again, columns included.
     tide_batch_reset(batch);
     check(!tide_batch_row_count(batch) && !tide_batch_live_count(batch) && !tide_batch_column_count(batch) && !tide_batch_rejection_count(batch),
@@ -285,7 +291,9 @@ static void test_fingerprints(void) {
     // A single table: places that are taken, also at its end; 0 and 1 are the same; the bits between are not kept.
     set = tide_fingerprints_create();
     uint64_t last = (UINT64_C(1) << 48) - 1;
+    for (uint64_t i = 3; i < 9; i++) check(tide_fingerprints_add(set, i), "%d", (int)i);
     for (uint64_t i = 0; i < 1000; i++) check(tide_fingerprints_add(set, last - i), "%d", (int)i);
+    for (uint64_t i = 3; i < 9; i++) check(!tide_fingerprints_add(set, i), "%d", (int)i);
     for (uint64_t i = 0; i < 1000; i++) check(!tide_fingerprints_add(set, last - i), "%d", (int)i);
     check(tide_fingerprints_add(set, 0) && !tide_fingerprints_add(set, 0) && !tide_fingerprints_add(set, 1) && tide_fingerprints_add(set, 2), "0");
     check(!tide_fingerprints_add(set, last | UINT64_C(0xf) << 48) && tide_fingerprints_add(set, last | UINT64_C(0x10) << 48), "60 bits");

@@ -85,7 +85,8 @@ static void loose_table(store *it) {
 static void test_types(void) {
     static const char *const changes[] = {
         "caption = CAST(caption AS BLOB)", "notes = CAST(notes AS TEXT)", "rating = CAST(rating AS TEXT)", "height = 2",
-        "caption = 5", "rating = 5.0", "photo = CAST(photo AS BLOB)", "rating = x'05', caption = 'abce'"};
+        "caption = 5", "rating = 5.0", "photo = CAST(photo AS BLOB)", "rating = x'05', caption = 'abce'",
+        "notes = CAST(notes AS TEXT), rating = 4", "rating = CAST(rating AS TEXT), caption = 'abce'"};
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
         store it;
         loose_table(&it);
@@ -124,7 +125,15 @@ static void test_long_values(void) {
     store_execute(&it, "INSERT INTO Place (_id, _key, _zone, _version, _digest, notes) VALUES (1, 'long', 1, 1, 5, zeroblob(40000))");
     expect_damaged(&it, " 1");
     check(!mend(&it, 1), "too long");
-    it.counters.next_row = 2;
+    // Not even where the first bit is the one.
+    store_execute(&it, "DELETE FROM Place");
+    tide_text text = {0};
+    tide_text_format(&text, "long|notes=!%040000d\n", 5);
+    store_apply(&it, text.bytes);
+    tide_text_free(&text);
+    store_execute(&it, "UPDATE Place SET notes = CAST('1' || substr(CAST(notes AS TEXT), 2) AS BLOB)");
+    expect_damaged(&it, " 1");
+    check(!mend(&it, 1), "too long");
     store_apply(&it, "short|notes=!some bytes that are searched\n");
     store_execute(&it, "UPDATE Place SET notes = CAST(replace(CAST(notes AS TEXT), 'are', 'arm') AS BLOB) WHERE _key = 'short'");
     check(mend(&it, it.counters.next_row - 1), "searched");
@@ -166,7 +175,8 @@ static tide_digest digest_of(sqlite3 *connection, const char *sql) {
 static void test_digests_of_queries(void) {
     static const char *const queries[] = {
         "SELECT 1", "SELECT 1.0", "SELECT '1'", "SELECT x'31'", "SELECT NULL", "SELECT ''", "SELECT x''", "SELECT 1, 2", "SELECT 2, 1",
-        "SELECT 1 UNION ALL SELECT 2", "SELECT 'ab', 'c'", "SELECT 'a', 'bc'", "SELECT 1 WHERE 0", "SELECT zeroblob(512)", "SELECT zeroblob(513)",
+        "SELECT 1 UNION ALL SELECT 2", "SELECT 'ab', 'c'", "SELECT 'a', 'bc'",
+        "SELECT 'a' || char(3) || 'b', 'c'", "SELECT 'a', 'b' || char(3) || 'c'", "SELECT 1 WHERE 0", "SELECT zeroblob(512)", "SELECT zeroblob(513)",
         "SELECT zeroblob(100000)", "SELECT 'x', zeroblob(100000)",
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2000) SELECT i, printf('%.*c', 400, 'x') FROM n",
     };
@@ -180,8 +190,15 @@ static void test_digests_of_queries(void) {
         check(!memcmp(&again, &digests[i], sizeof again), "%s", queries[i]);
         for (int j = 0; j < i; j++) check(memcmp(&digests[i], &digests[j], sizeof again), "%s and %s", queries[i], queries[j]);
     }
-    check(digests[9].rows == 2 && digests[12].rows == 0 && digests[count - 1].rows == 2001, "rows are counted");
-    tide_digest digest;
+    check(digests[9].rows == 2 && digests[14].rows == 0 && digests[count - 1].rows == 2001, "rows are counted");
+    // The bytes of the values in their order, each with its type and its length before it.
+    static uint8_t bytes[100019] = {3, 1, 0, 0, 0, 0, 0, 0, 0, 'x', 4, 0xa0, 0x86, 1};
+    uint8_t expected[16];
+    tide_digest_bytes(bytes, sizeof bytes, expected);
+    tide_digest digest = digest_of(connection, "SELECT 'x', zeroblob(100000)");
+    for (int i = 0; i < 8; i++) {
+        check(expected[i] == (uint8_t)(digest.high >> (56 - 8 * i)) && expected[8 + i] == (uint8_t)(digest.low >> (56 - 8 * i)), "byte %d", i);
+    }
     tide_error error;
     check(tide_digest_rows(connection, "SELECT missing", &digest, &error) == TIDE_SQLITE_ERROR, "%s", error.message);
     check(!strcmp(error.message, "cannot read the rows: no such column: missing"), "%s", error.message);
