@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "tide_connection_settings.h"
+
 tide_status tide_sqlite_code_error(int code, const char *message, const char *doing, tide_error *error) {
     tide_status status;
     switch (code & 0xff) {
@@ -60,25 +62,26 @@ tide_status tide_sqlite_error(sqlite3 *connection, const char *doing, tide_error
     return tide_sqlite_code_error(code, sqlite3_errmsg(connection), doing, error);
 }
 
-tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {
+int tide_connection_configure(sqlite3 *connection) {
     static const struct {
         int option, value;
     } settings[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1},      {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_DQS_DML, 0},
-        {SQLITE_DBCONFIG_DQS_DDL, 0},        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_DQS_DML, 0},
+        {SQLITE_DBCONFIG_DQS_DDL, 0},   {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
     };
-    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL) != SQLITE_OK) {
-            return tide_sqlite_error(connection, "configure the connection", error);
-        }
+    int code = SQLITE_OK;
+    for (unsigned i = 0; i < sizeof settings / sizeof *settings && code == SQLITE_OK; i++) {
+        code = sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL);
     }
-    int persist = 1;
+    return code;
+}
+
+tide_status tide_connection_prepare(sqlite3 *connection, tide_error *error) {
+    int code = tide_connection_configure(connection), persist = 1;
     sqlite3_file_control(connection, "main", SQLITE_FCNTL_PERSIST_WAL, &persist);
     sqlite3_wal_autocheckpoint(connection, 0);
-    if (sqlite3_exec(connection, "PRAGMA synchronous = FULL", NULL, NULL, NULL) != SQLITE_OK) {
-        return tide_sqlite_error(connection, "configure the connection", error);
-    }
-    return TIDE_OK;
+    if (code == SQLITE_OK) code = sqlite3_exec(connection, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+    return code == SQLITE_OK ? TIDE_OK : tide_sqlite_error(connection, "configure the connection", error);
 }
 
 static int log_note(void *context, sqlite3 *connection, const char *name, int frames) {

@@ -40,16 +40,8 @@ static void add_value(gathering *gathering, sqlite3_stmt *row, int column) {
     add(gathering, &kind, sizeof kind);
     switch (type) {
     case SQLITE_NULL: break;
-    case SQLITE_INTEGER: {
-        int64_t value = sqlite3_column_int64(row, column);
-        add(gathering, &value, sizeof value);
-        break;
-    }
-    case SQLITE_FLOAT: {
-        double value = sqlite3_column_double(row, column);
-        add(gathering, &value, sizeof value);
-        break;
-    }
+    case SQLITE_INTEGER: add(gathering, &(int64_t){sqlite3_column_int64(row, column)}, sizeof(int64_t)); break;
+    case SQLITE_FLOAT: add(gathering, &(double){sqlite3_column_double(row, column)}, sizeof(double)); break;
     default: {
         const void *bytes = sqlite3_column_blob(row, column);
         uint64_t length = (uint64_t)sqlite3_column_bytes(row, column);

@@ -28,7 +28,7 @@ static int whole_frames(int descriptor, const unsigned char *header, uint32_t li
 }
 
 /// Examines an open log. Returns 0, or errno.
-static int examine(int descriptor, const tide_index_header *index, tide_log_state *state) {
+static int examine(int descriptor, const tide_wal_index_header *index, tide_log_state *state) {
     unsigned char header[TIDE_LOG_HEADER_SIZE];
     ssize_t got = tide_log_read(descriptor, header, sizeof header, 0);
     if (got < 0) return errno;
@@ -48,37 +48,46 @@ static int examine(int descriptor, const tide_index_header *index, tide_log_stat
     return 0;
 }
 
+/// Opens and examines the log at `path`, if there is one. Returns 0, or errno.
+static int file_examine(const char *path, const tide_wal_index_header *index, tide_log_state *state) {
+    int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (descriptor < 0) return errno == ENOENT ? 0 : errno;
+    struct stat status;
+    int failure = fstat(descriptor, &status) == 0 ? 0 : errno;
+    if (!failure && S_ISREG(status.st_mode)) failure = examine(descriptor, index, state);
+    close(descriptor);
+    return failure;
+}
+
 tide_status tide_log_examine(const char *database, tide_log_state *state, tide_error *error) {
     *state = (tide_log_state){0};
-    tide_index index;
+    tide_wal_index index;
     char *path = sqlite3_mprintf("%s-wal", database);
-    if (!path || tide_index_begin(&index, database) != SQLITE_OK) {
+    if (!path || tide_wal_index_begin(&index, database) != SQLITE_OK) {
         sqlite3_free(path);
         return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     }
-    tide_index_header before, after;
-    int failure = 0;
-    if (tide_index_peek(&index, &before)) {
-        int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-        struct stat status;
-        if (descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode)) {
-            failure = examine(descriptor, &before, state);
-        } else if (descriptor < 0 && errno != ENOENT) {
-            failure = errno;
+    tide_wal_index_header before, after;
+    bool is_found, is_same = false;
+    const char *examined = index.path;
+    int failure = tide_wal_index_peek(&index, &before, &is_found);
+    if (!failure && is_found) {
+        examined = path;
+        failure = file_examine(path, &before, state);
+        if (!failure) {
+            examined = index.path;
+            failure = tide_wal_index_peek(&index, &after, &is_same);
         }
-        if (descriptor >= 0) close(descriptor);
         // A writer may have started the log again meanwhile. Then the frames that were read belong to no single log.
-        bool is_same = tide_index_peek(&index, &after) && memcmp(&before, &after, sizeof before) == 0;
-        if (failure || !is_same) *state = (tide_log_state){0};
+        if (!is_same || memcmp(&before, &after, sizeof before) != 0) *state = (tide_log_state){0};
         state->is_in_use = before.is_kept_up;
     }
-    tide_index_end(&index);
     tide_status result = TIDE_OK;
-    if (failure == ENOMEM) result = tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    else if (failure) {
+    if (failure) {
         errno = failure;
-        result = tide_error_errno(error, "read", path);
+        result = failure == ENOMEM ? tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory") : tide_error_errno(error, "read", examined);
     }
+    tide_wal_index_end(&index);
     sqlite3_free(path);
     return result;
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tide_log_format.h"
 #include "tide_shm_descriptors.h"
 
 #if !defined(F_OFD_SETLK) && defined(__APPLE__)
@@ -36,7 +37,7 @@ enum {
     READ_MARKS = 5,
 };
 
-static void descriptor_close(tide_index *index) {
+static void descriptor_close(tide_wal_index *index) {
     if (index->descriptor < 0) return;
     tide_shm_descriptor_close(index->descriptor);
     index->descriptor = -1;
@@ -44,13 +45,13 @@ static void descriptor_close(tide_index *index) {
 
 // Locks
 
-static bool lock_set(const tide_index *index, int offset, int type) {
+static bool lock_set(const tide_wal_index *index, int offset, int type) {
     struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = FIRST_LOCK_BYTE + offset, .l_len = 1};
     return fcntl(index->descriptor, F_OFD_SETLK, &lock) == 0;
 }
 
 /// The lock that others hold on a byte: F_UNLCK, F_RDLCK or F_WRLCK; -1 when it can't be found out.
-static int lock_seen(const tide_index *index, int offset) {
+static int lock_seen(const tide_wal_index *index, int offset) {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = FIRST_LOCK_BYTE + offset, .l_len = 1};
     return fcntl(index->descriptor, F_OFD_GETLK, &lock) == 0 ? lock.l_type : -1;
 }
@@ -62,7 +63,7 @@ static size_t mapping_size(void) {
     return page > REGION_SIZE ? (size_t)page : REGION_SIZE;
 }
 
-static void mappings_end(tide_index *index) {
+static void mappings_end(tide_wal_index *index) {
     for (int i = 0; i < index->mapping_count; i++) munmap(index->mappings[i], mapping_size());
     sqlite3_free(index->mappings);
     index->mappings = NULL;
@@ -70,7 +71,7 @@ static void mappings_end(tide_index *index) {
 }
 
 /// Maps a region. If the file is still too short for the first region, returns SQLITE_OK and leaves `*out` as it is.
-static int region_map(tide_index *index, int region, void volatile **out) {
+static int region_map(tide_wal_index *index, int region, void volatile **out) {
     size_t size = mapping_size();
     size_t start = (size_t)region * REGION_SIZE;
     int number = (int)(start / size);
@@ -119,13 +120,13 @@ static bool is_usable(const void volatile *region) {
 
 // Attaching
 
-static int unreliable(tide_index *index) {
+static int unreliable(tide_wal_index *index) {
     index->was_unreliable = true;
     return SQLITE_READONLY_CANTINIT;
 }
 
 /// Waits a little for an index that is being changed; the dead man's switch is held.
-static int usable_await(tide_index *index) {
+static int usable_await(tide_wal_index *index) {
     for (int try = 0; try < USABLE_TRIES; try++) {
         void volatile *region = NULL;
         int code = region_map(index, 0, &region);
@@ -141,17 +142,17 @@ static int usable_await(tide_index *index) {
 
 /// Attaches to the index, if a connection keeps it up. SQLITE_OK: the index is live. SQLITE_READONLY_CANTINIT: SQLite has to make an index
 /// of its own. SQLITE_READONLY: SQLite has to begin again.
-static int attach(tide_index *index) {
-    if (index->state == TIDE_INDEX_LIVE) return SQLITE_OK;
+static int attach(tide_wal_index *index) {
+    if (index->state == TIDE_WAL_INDEX_LIVE) return SQLITE_OK;
     struct stat status;
     bool is_there = lstat(index->path, &status) == 0;
     if (!is_there && errno != ENOENT) return SQLITE_CANTOPEN;
     bool is_open = is_there && index->descriptor >= 0 && status.st_dev == index->device && status.st_ino == index->inode;
     if (!is_open) {
-        bool is_same = !is_there && index->state == TIDE_INDEX_ABSENT;
+        bool is_same = !is_there && index->state == TIDE_WAL_INDEX_ABSENT;
         descriptor_close(index);
         mappings_end(index);
-        index->state = TIDE_INDEX_UNKNOWN;
+        index->state = TIDE_WAL_INDEX_UNKNOWN;
         // SQLite believes that it holds locks, but those were on another file, or on none.
         if (index->held && !is_same) return SQLITE_READONLY;
     }
@@ -161,7 +162,7 @@ static int attach(tide_index *index) {
         if (failure != 0 && failure != ENOENT) return SQLITE_CANTOPEN;
         is_there = failure == 0;
     }
-    index->state = is_there ? TIDE_INDEX_LEFT : TIDE_INDEX_ABSENT;
+    index->state = is_there ? TIDE_WAL_INDEX_LEFT : TIDE_WAL_INDEX_ABSENT;
     if (!is_there) return unreliable(index);
     switch (lock_seen(index, DEAD_MAN)) {
     case F_RDLCK: break;
@@ -172,7 +173,7 @@ static int attach(tide_index *index) {
     if (!lock_set(index, DEAD_MAN, F_RDLCK)) return SQLITE_BUSY;
     int code = usable_await(index);
     if (code == SQLITE_OK) {
-        index->state = TIDE_INDEX_LIVE;
+        index->state = TIDE_WAL_INDEX_LIVE;
     } else {
         lock_set(index, DEAD_MAN, F_UNLCK);
     }
@@ -181,45 +182,50 @@ static int attach(tide_index *index) {
 
 // Looking
 
-bool tide_index_peek(tide_index *index, tide_index_header *header) {
-    if (index->descriptor < 0 && tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode) != 0) return false;
-    uint32_t words[2 * HEADER_WORDS + 1];
-    ssize_t got;
-    do got = pread(index->descriptor, words, sizeof words, 0);
-    while (got < 0 && errno == EINTR);
+int tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header, bool *is_found) {
+    *is_found = false;
+    if (index->descriptor < 0) {
+        int failure = tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode);
+        // What is no regular file is no index.
+        if (failure) return failure == ENOENT || failure == EINVAL ? 0 : failure;
+    }
+    uint32_t words[2 * HEADER_WORDS + 1] = {0};
+    ssize_t got = tide_log_read(index->descriptor, words, sizeof words, 0);
+    if (got < 0) return errno;
     uint32_t copies[2][HEADER_WORDS];
     memcpy(copies, words, sizeof copies);
-    if (got != (ssize_t)sizeof words || !is_whole(copies)) return false;
+    if (got < (ssize_t)sizeof words || !is_whole(copies)) return 0;
     memset(header, 0, sizeof *header);
     header->committed = copies[0][LAST_FRAME_WORD];
     header->moved = words[MOVED_WORD];
     memcpy(header->salt, &copies[0][SALT_WORD], sizeof header->salt);
     header->is_kept_up = lock_seen(index, DEAD_MAN) != F_UNLCK;
-    return true;
+    *is_found = true;
+    return 0;
 }
 
 // The methods
 
-int tide_index_begin(tide_index *index, const char *database) {
-    *index = (tide_index){.descriptor = -1};
+int tide_wal_index_begin(tide_wal_index *index, const char *database) {
+    *index = (tide_wal_index){.descriptor = -1};
     index->path = sqlite3_mprintf("%s-shm", database);
     return index->path ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-void tide_index_release(tide_index *index) {
+void tide_wal_index_release(tide_wal_index *index) {
     mappings_end(index);
     descriptor_close(index);
-    index->state = TIDE_INDEX_UNKNOWN;
+    index->state = TIDE_WAL_INDEX_UNKNOWN;
     index->held = 0;
 }
 
-void tide_index_end(tide_index *index) {
-    tide_index_release(index);
+void tide_wal_index_end(tide_wal_index *index) {
+    tide_wal_index_release(index);
     sqlite3_free(index->path);
     index->path = NULL;
 }
 
-int tide_index_map(tide_index *index, int region, int region_size, void volatile **out) {
+int tide_wal_index_map(tide_wal_index *index, int region, int region_size, void volatile **out) {
     *out = NULL;
     if (region_size != REGION_SIZE) return SQLITE_IOERR_SHMMAP;
     int code = attach(index);
@@ -232,15 +238,15 @@ int tide_index_map(tide_index *index, int region, int region_size, void volatile
 /// Answers a request for an exclusive lock, which SQLite needs to repair the index: the write lock for a torn header, or the locks of the
 /// read marks to set a mark. SQLITE_BUSY makes SQLite try again. If a writer died, the index stays broken until the next writer comes:
 /// after FRUITLESS_LIMIT requests without a writer at work, the answer is SQLITE_READONLY_RECOVERY.
-static int mend(tide_index *index, int offset) {
+static int mend(tide_wal_index *index, int offset) {
     int tries = offset == WRITE_LOCK ? READ_MARKS - 1 : 1;
     index->fruitless += (unsigned)tries;
     if (index->fruitless <= FRUITLESS_LIMIT || lock_seen(index, WRITE_LOCK) != F_UNLCK) return SQLITE_BUSY;
     return SQLITE_READONLY_RECOVERY;
 }
 
-static int lock_shared(tide_index *index, int offset) {
-    if (index->state == TIDE_INDEX_ABSENT) {
+static int lock_shared(tide_wal_index *index, int offset) {
+    if (index->state == TIDE_WAL_INDEX_ABSENT) {
         index->held |= (uint8_t)(1u << offset);
         return SQLITE_OK;
     }
@@ -249,7 +255,7 @@ static int lock_shared(tide_index *index, int offset) {
     // SQLite asks for this lock only to learn whether another connection holds it, and releases it at once.
     if (offset < READ_LOCK_0) return lock_seen(index, offset) == F_WRLCK ? SQLITE_BUSY : SQLITE_OK;
     struct stat status;
-    if (index->state == TIDE_INDEX_LIVE && (fstat(index->descriptor, &status) != 0 || status.st_nlink == 0)) {
+    if (index->state == TIDE_WAL_INDEX_LIVE && (fstat(index->descriptor, &status) != 0 || status.st_nlink == 0)) {
         return SQLITE_READONLY_RECOVERY;
     }
     if (!lock_set(index, offset, F_RDLCK)) return SQLITE_BUSY;
@@ -258,7 +264,7 @@ static int lock_shared(tide_index *index, int offset) {
     return SQLITE_OK;
 }
 
-int tide_index_lock(tide_index *index, int offset, int count, int flags) {
+int tide_wal_index_lock(tide_wal_index *index, int offset, int count, int flags) {
     if (flags & SQLITE_SHM_UNLOCK) {
         for (int i = offset; i < offset + count; i++) {
             uint8_t bit = (uint8_t)(1u << i);
@@ -271,9 +277,9 @@ int tide_index_lock(tide_index *index, int offset, int count, int flags) {
     return index->descriptor >= 0 ? mend(index, offset) : SQLITE_BUSY;
 }
 
-bool tide_index_is_undisturbed(const tide_index *index) {
-    if (index->state != TIDE_INDEX_ABSENT && index->state != TIDE_INDEX_LEFT) return true;
+bool tide_wal_index_is_undisturbed(const tide_wal_index *index) {
+    if (index->state != TIDE_WAL_INDEX_ABSENT && index->state != TIDE_WAL_INDEX_LEFT) return true;
     struct stat status;
-    if (lstat(index->path, &status) != 0) return index->state == TIDE_INDEX_ABSENT && errno == ENOENT;
-    return index->state == TIDE_INDEX_LEFT && status.st_dev == index->device && status.st_ino == index->inode;
+    if (lstat(index->path, &status) != 0) return index->state == TIDE_WAL_INDEX_ABSENT && errno == ENOENT;
+    return index->state == TIDE_WAL_INDEX_LEFT && status.st_dev == index->device && status.st_ino == index->inode;
 }

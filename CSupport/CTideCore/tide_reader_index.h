@@ -20,21 +20,21 @@
 #include <sys/types.h>
 
 /// The state of the file of a wal-index, as this connection knows it.
-typedef enum tide_index_state {
+typedef enum tide_wal_index_state {
     /// Not looked for yet.
-    TIDE_INDEX_UNKNOWN = 0,
+    TIDE_WAL_INDEX_UNKNOWN = 0,
     /// There is no file.
-    TIDE_INDEX_ABSENT,
+    TIDE_WAL_INDEX_ABSENT,
     /// There is a file, and no connection keeps it up. A later writer respects this connection's locks on it.
-    TIDE_INDEX_LEFT,
+    TIDE_WAL_INDEX_LEFT,
     /// Another connection keeps the file up. This connection now does so too, so that the file stays in use.
-    TIDE_INDEX_LIVE,
-} tide_index_state;
+    TIDE_WAL_INDEX_LIVE,
+} tide_wal_index_state;
 
-typedef struct tide_index {
+typedef struct tide_wal_index {
     /// Owned.
     char *path;
-    tide_index_state state;
+    tide_wal_index_state state;
     /// -1 while no file is open. `device` and `inode` identify the open file.
     int descriptor;
     dev_t device;
@@ -48,33 +48,34 @@ typedef struct tide_index {
     /// The mappings, in the order of the file, `mapping_size` bytes each.
     void **mappings;
     int mapping_count;
-} tide_index;
+} tide_wal_index;
 
-/// Begins with the index of the database at `database`; the caller ends it with `tide_index_end`. SQLITE_NOMEM is possible.
-int tide_index_begin(tide_index *index, const char *database);
+/// Begins with the index of the database at `database`; the caller ends it with `tide_wal_index_end`. SQLITE_NOMEM is possible.
+int tide_wal_index_begin(tide_wal_index *index, const char *database);
 /// Unmaps an index and releases its locks. It may be used again afterwards.
-void tide_index_release(tide_index *index);
-void tide_index_end(tide_index *index);
+void tide_wal_index_release(tide_wal_index *index);
+void tide_wal_index_end(tide_wal_index *index);
 
 /// The state of a log, as its index has it.
-typedef struct tide_index_header {
+typedef struct tide_wal_index_header {
     /// Frames that are committed, and those among them that are in the database.
     uint32_t committed, moved;
     /// The bytes that tell the index's log from others.
     unsigned char salt[8];
     /// Whether a connection keeps the index up.
     bool is_kept_up;
-} tide_index_header;
+} tide_wal_index_header;
 
-/// Looks at an index that was begun, without attaching to it. False if there is no index, or it is not whole.
-bool tide_index_peek(tide_index *index, tide_index_header *header);
+/// Looks at an index that was begun, without attaching to it. `*is_found` is false if there is no index, or it is not whole. Returns 0, or the
+/// errno of what could not be read.
+int tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header, bool *is_found);
 
 /// The methods xShmMap and xShmLock of a VFS.
-int tide_index_map(tide_index *index, int region, int region_size, void volatile **out);
-int tide_index_lock(tide_index *index, int offset, int count, int flags);
+int tide_wal_index_map(tide_wal_index *index, int region, int region_size, void volatile **out);
+int tide_wal_index_lock(tide_wal_index *index, int offset, int count, int flags);
 
 /// Whether nothing can have been written to the database since the index was last looked for: a writer would have made an index, or
 /// respects the locks.
-bool tide_index_is_undisturbed(const tide_index *index);
+bool tide_wal_index_is_undisturbed(const tide_wal_index *index);
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "tide_connection.h"
+#include "tide_connection_settings.h"
 #include "tide_log_format.h"
 #include "tide_reader_index.h"
 
@@ -16,7 +17,7 @@
 typedef struct reader_database {
     sqlite3_file base;
     sqlite3_file *real;
-    tide_index index;
+    tide_wal_index index;
 } reader_database;
 
 /// A write-ahead log or a rollback journal.
@@ -33,6 +34,8 @@ typedef struct reader_log {
 } reader_log;
 
 enum { DATABASE_SIZE = (sizeof(reader_database) + 15) / 16 * 16 };
+
+_Static_assert(sizeof(reader_log) <= DATABASE_SIZE, "the memory of a database has room for a log");
 
 static sqlite3_vfs *real_of(sqlite3_vfs *vfs) { return vfs->pAppData; }
 
@@ -83,7 +86,7 @@ static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 of
     if (code != SQLITE_OK) return code;
     ssize_t done = log->descriptor >= 0 ? tide_log_read(log->descriptor, bytes, (size_t)count, offset) : 0;
     if (done < 0) return SQLITE_IOERR_READ;
-    if (log->database && !tide_index_is_undisturbed(&log->database->index)) return SQLITE_BUSY_SNAPSHOT;
+    if (log->database && !tide_wal_index_is_undisturbed(&log->database->index)) return SQLITE_BUSY_SNAPSHOT;
     if (done == count) return SQLITE_OK;
     memset((char *)bytes + done, 0, (size_t)(count - done));
     return SQLITE_IOERR_SHORT_READ;
@@ -195,17 +198,17 @@ static int log_open(const char *path, reader_log *log, int flags, int *out_flags
 // Databases
 
 static sqlite3_file *behind(sqlite3_file *file) { return ((reader_database *)file)->real; }
-static tide_index *index_of(sqlite3_file *file) { return &((reader_database *)file)->index; }
+static tide_wal_index *index_of(sqlite3_file *file) { return &((reader_database *)file)->index; }
 
 static int database_close(sqlite3_file *file) {
-    tide_index_end(index_of(file));
+    tide_wal_index_end(index_of(file));
     return behind(file)->pMethods->xClose(behind(file));
 }
 
 static int database_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset) {
     int code = behind(file)->pMethods->xRead(behind(file), bytes, count, offset);
     // Checked after the read: SQLite must not see what a writer has changed in between.
-    if (!tide_index_is_undisturbed(index_of(file))) return SQLITE_BUSY_SNAPSHOT;
+    if (!tide_wal_index_is_undisturbed(index_of(file))) return SQLITE_BUSY_SNAPSHOT;
     return code;
 }
 
@@ -241,11 +244,11 @@ static int database_characteristics(sqlite3_file *file) { return behind(file)->p
 
 static int database_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **out) {
     (void)extend;
-    return tide_index_map(index_of(file), region, size, out);
+    return tide_wal_index_map(index_of(file), region, size, out);
 }
 
 static int database_shm_lock(sqlite3_file *file, int offset, int count, int flags) {
-    return tide_index_lock(index_of(file), offset, count, flags);
+    return tide_wal_index_lock(index_of(file), offset, count, flags);
 }
 
 static void database_shm_barrier(sqlite3_file *file) {
@@ -255,7 +258,7 @@ static void database_shm_barrier(sqlite3_file *file) {
 
 static int database_shm_unmap(sqlite3_file *file, int delete) {
     (void)delete;
-    tide_index_release(index_of(file));
+    tide_wal_index_release(index_of(file));
     return SQLITE_OK;
 }
 
@@ -282,14 +285,14 @@ static const sqlite3_io_methods database_methods = {
 
 static int database_open(sqlite3_vfs *real, const char *path, reader_database *database, int flags, int *out_flags) {
     *database = (reader_database){.real = (sqlite3_file *)((char *)database + DATABASE_SIZE)};
-    int code = tide_index_begin(&database->index, path);
+    int code = tide_wal_index_begin(&database->index, path);
     if (code != SQLITE_OK) return code;
     int given = (flags & ~(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_EXCLUSIVE)) | SQLITE_OPEN_READONLY;
     memset(database->real, 0, (size_t)real->szOsFile);
     code = real->xOpen(real, path, database->real, given, out_flags);
     if (code != SQLITE_OK) {
         if (database->real->pMethods) database->real->pMethods->xClose(database->real);
-        tide_index_end(&database->index);
+        tide_wal_index_end(&database->index);
         return code;
     }
     if (out_flags) *out_flags = (*out_flags & ~SQLITE_OPEN_READWRITE) | SQLITE_OPEN_READONLY;
@@ -357,9 +360,7 @@ static void register_once(void) {
         registration_code = SQLITE_NOTFOUND;
         return;
     }
-    int log_size = sizeof(reader_log);
     reader_vfs.szOsFile = DATABASE_SIZE + real->szOsFile;
-    if (reader_vfs.szOsFile < log_size) reader_vfs.szOsFile = log_size;
     reader_vfs.mxPathname = real->mxPathname;
     reader_vfs.pAppData = real;
     registration_code = sqlite3_vfs_register(&reader_vfs, 0);
@@ -387,21 +388,10 @@ tide_status tide_reader_prepare(sqlite3 *connection, tide_error *error) {
         return tide_error_set(
             error, TIDE_SQLITE_ERROR, 0, "this SQLite takes no URI filenames, which reading without the means to write needs");
     }
-    static const struct {
-        int option, value;
-    } settings[] = {
-        {SQLITE_DBCONFIG_DEFENSIVE, 1}, {SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1}, {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
-        {SQLITE_DBCONFIG_DQS_DML, 0},   {SQLITE_DBCONFIG_DQS_DDL, 0},
-    };
-    for (unsigned i = 0; i < sizeof settings / sizeof *settings; i++) {
-        if (sqlite3_db_config(connection, settings[i].option, settings[i].value, NULL) != SQLITE_OK) {
-            return tide_sqlite_error(connection, "configure the connection", error);
-        }
-    }
-    return TIDE_OK;
+    return tide_connection_configure(connection) == SQLITE_OK ? TIDE_OK : tide_sqlite_error(connection, "configure the connection", error);
 }
 
 bool tide_reader_is_undisturbed(sqlite3 *connection) {
     reader_database *database = database_of(connection);
-    return !database || tide_index_is_undisturbed(&database->index);
+    return !database || tide_wal_index_is_undisturbed(&database->index);
 }

@@ -70,14 +70,14 @@ static int add(const char *path, entry **added) {
     struct stat status;
     int descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int failure = descriptor < 0 ? errno : 0;
-    if (!failure && (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))) {
+    // Where it fails from here on, the descriptor stays open, and no entry remembers it: closing it could release locks.
+    if (!failure && fstat(descriptor, &status) != 0) failure = errno;
+    if (!failure && !S_ISREG(status.st_mode)) {
         // SQLite has locks on regular files only, so this descriptor may be closed.
         close(descriptor);
         failure = EINVAL;
-    } else if (!failure && !grow(descriptor)) {
-        // The descriptor stays open, and no entry remembers it: closing it could release locks.
-        failure = ENOMEM;
     }
+    if (!failure && !grow(descriptor)) failure = ENOMEM;
     if (failure) {
         sqlite3_free(made);
         return failure;
@@ -91,21 +91,27 @@ static int add(const char *path, entry **added) {
 
 /// Finds the entries whose files the process has open by descriptors other than those here.
 ///
-/// - Returns: Whether the process's descriptors could be listed.
+/// - Returns: Whether the process's descriptors, and their files, could be found out.
 static bool mark_open_elsewhere(void) {
     DIR *descriptors = opendir("/dev/fd");
     if (!descriptors) return false;
+    bool is_known = true;
     for (struct dirent *listed; (listed = readdir(descriptors));) {
         char *end;
         long number = strtol(listed->d_name, &end, 10);
         struct stat status;
-        if (end == listed->d_name || *end || entry_of((int)number) || fstat((int)number, &status) != 0) continue;
+        if (end == listed->d_name || entry_of((int)number)) continue;
+        if (fstat((int)number, &status) != 0) {
+            // Another thread may have closed it meanwhile.
+            if (errno != EBADF) is_known = false;
+            continue;
+        }
         for (entry *known = *bucket_of(status.st_dev, status.st_ino); known; known = known->next) {
             if (is_of(known, status.st_dev, status.st_ino)) known->is_open_elsewhere = true;
         }
     }
     closedir(descriptors);
-    return true;
+    return is_known;
 }
 
 /// Closes the descriptors that are not in use and whose files the process has not open by other descriptors.

@@ -163,11 +163,10 @@ typedef struct mended {
     size_t length;
 } mended;
 
-/// Looks for a flipped bit in the value of a column whose digest should be `wanted`.
+/// Looks for a flipped bit in the value of a column, which has its field's type, and whose digest should be `wanted`.
 static tide_status value_mend(
-    sqlite3_stmt *row, int column, tide_field_digest field, uint64_t wanted, mended *found, bool *is_found, tide_error *error
+    sqlite3_stmt *row, int column, uint64_t field_seed, uint64_t wanted, mended *found, bool *is_found, tide_error *error
 ) {
-    if (!tide_column_has_type(row, column, field.type)) return TIDE_OK;
     int type = sqlite3_column_type(row, column);
     *found = (mended){.type = type};
     switch (type) {
@@ -175,7 +174,7 @@ static tide_status value_mend(
     case SQLITE_INTEGER:
         for (int bit = 0; bit < 64 && !*is_found; bit++) {
             found->integer = (int64_t)((uint64_t)sqlite3_column_int64(row, column) ^ UINT64_C(1) << bit);
-            *is_found = tide_value_digest_integer(field.seed, found->integer) == wanted;
+            *is_found = tide_value_digest_integer(field_seed, found->integer) == wanted;
         }
         return TIDE_OK;
     case SQLITE_FLOAT:
@@ -186,7 +185,7 @@ static tide_status value_mend(
             bits ^= UINT64_C(1) << bit;
             memcpy(&found->real, &bits, sizeof bits);
             // NaN would be stored as NULL.
-            *is_found = found->real == found->real && tide_value_digest_real(field.seed, found->real) == wanted;
+            *is_found = found->real == found->real && tide_value_digest_real(field_seed, found->real) == wanted;
         }
         return TIDE_OK;
     default: break;
@@ -196,7 +195,7 @@ static tide_status value_mend(
     if (found->length == 0) return TIDE_OK;
     if (!(found->bytes = malloc(found->length))) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
     memcpy(found->bytes, bytes, found->length);
-    *is_found = bytes_mend(found->bytes, found->length, field.seed, wanted);
+    *is_found = bytes_mend(found->bytes, found->length, field_seed, wanted);
     if (!*is_found) {
         free(found->bytes);
         found->bytes = NULL;
@@ -266,7 +265,7 @@ tide_status tide_row_mend_bit(
                 *is_mended = true;
             }
             for (uint32_t i = 0; i < table->field_count && has_types && !*is_mended && !status; i++) {
-                status = value_mend(row, (int)(first_field + i), fields[i], parts[i] + missing, &found, is_mended, error);
+                status = value_mend(row, (int)(first_field + i), fields[i].seed, parts[i] + missing, &found, is_mended, error);
                 found.column = table->fields[i].column;
             }
         } else if (code != SQLITE_ROW && code != SQLITE_DONE) {

@@ -75,8 +75,8 @@ static const tide_row_columns columns_of_scan = {
 /// those whose record is damaged.
 static tide_status digests_compare(tide_apply *it, tide_ordered_row *rows, uint32_t count, tide_ordered_row *different, uint32_t *different_count) {
     tide_writer *writer = it->writer;
-    TIDE_BIND(writer, sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank));
-    TIDE_BIND(writer, sqlite3_bind_int64(writer->scan, 2, (int64_t)rows[count - 1].rank));
+    tide_writer_bound(writer, sqlite3_bind_int64(writer->scan, 1, (int64_t)rows[0].rank));
+    tide_writer_bound(writer, sqlite3_bind_int64(writer->scan, 2, (int64_t)rows[count - 1].rank));
     uint32_t i = 0;
     int code = SQLITE_DONE;
     while (i < count && (code = tide_writer_step(writer, writer->scan)) == SQLITE_ROW) {
@@ -274,21 +274,24 @@ tide_status tide_writer_apply(
     return tide_change_note(&it, it.insert_change, tide_change_insert, it.first_inserted, last, NULL, NULL);
 }
 
+static void bind_text(tide_writer *writer, sqlite3_stmt *statement, int parameter, const char *text, tide_span span) {
+    tide_writer_bound(writer, sqlite3_bind_text(statement, parameter, text + span.offset, (int)span.length, SQLITE_STATIC));
+}
+
 tide_status tide_writer_acknowledge(
     tide_writer *writer, const char *text, tide_acknowledgement *records, size_t count, tide_error *error
 ) {
     sqlite3_stmt *statement = writer->acknowledge;
     for (size_t i = 0; i < count; i++) {
         tide_acknowledgement *it = &records[i];
-        TIDE_BIND(writer, sqlite3_bind_text(statement, tide_acknowledge_tag, text + it->tag.offset, (int)it->tag.length, SQLITE_STATIC));
-        TIDE_BIND(writer, sqlite3_bind_int64(statement, tide_acknowledge_version, it->version));
-        TIDE_BIND(writer, sqlite3_bind_text(statement, tide_acknowledge_edited, text + it->edited.offset, (int)it->edited.length, SQLITE_STATIC));
-        TIDE_BIND(writer, sqlite3_bind_int64(statement, tide_acknowledge_id, it->row));
+        bind_text(writer, statement, tide_acknowledge_tag, text, it->tag);
+        tide_writer_bound(writer, sqlite3_bind_int64(statement, tide_acknowledge_version, it->version));
+        bind_text(writer, statement, tide_acknowledge_edited, text, it->edited);
+        tide_writer_bound(writer, sqlite3_bind_int64(statement, tide_acknowledge_id, it->row));
         if (it->has_known_tag) {
-            TIDE_BIND(writer, sqlite3_bind_text(
-                statement, tide_acknowledge_known_tag, text + it->known_tag.offset, (int)it->known_tag.length, SQLITE_STATIC));
+            bind_text(writer, statement, tide_acknowledge_known_tag, text, it->known_tag);
         } else {
-            TIDE_BIND(writer, sqlite3_bind_null(statement, tide_acknowledge_known_tag));
+            tide_writer_bound(writer, sqlite3_bind_null(statement, tide_acknowledge_known_tag));
         }
         tide_status status = tide_writer_run(writer, statement, "note the cloud's answer", error);
         if (status) return status;

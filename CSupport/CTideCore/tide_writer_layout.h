@@ -103,8 +103,10 @@ tide_status tide_out_of_memory(tide_error *error);
 void tide_update_clear(tide_update_statement *update);
 tide_status tide_writer_prepare(
     tide_writer *writer, const tide_text *sql, const char *doing, sqlite3_stmt **statement, tide_error *error);
-/// Binds a parameter for the next step, `call` being one of sqlite3_bind_*. After a failure nothing more is bound: the step reports it.
-#define TIDE_BIND(writer, call) ((void)((writer)->bind_failure ? 0 : ((writer)->bind_failure = (call))))
+/// Notes the code of a sqlite3_bind_*. The next step reports the first failure, and does nothing else.
+static inline void tide_writer_bound(tide_writer *writer, int code) {
+    if (code && !writer->bind_failure) writer->bind_failure = code;
+}
 /// Steps a statement; returns the code of the first parameter that could not be bound, if any, and does nothing then.
 int tide_writer_step(tide_writer *writer, sqlite3_stmt *statement);
 /// The error of a step that has failed.

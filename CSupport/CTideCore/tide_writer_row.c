@@ -12,36 +12,36 @@
 static void bind_key(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
     const char *bytes = batch->text + row->key.offset;
     if (row->key_is_blob) {
-        TIDE_BIND(writer, sqlite3_bind_blob(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
+        tide_writer_bound(writer, sqlite3_bind_blob(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
     } else {
-        TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
+        tide_writer_bound(writer, sqlite3_bind_text(statement, parameter, bytes, (int)row->key.length, SQLITE_STATIC));
     }
 }
 
 static void bind_cell(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_cell cell) {
     switch (cell.kind) {
-    case TIDE_KIND_INTEGER: TIDE_BIND(writer, sqlite3_bind_int64(statement, parameter, cell.integer)); break;
-    case TIDE_KIND_REAL: TIDE_BIND(writer, sqlite3_bind_double(statement, parameter, cell.real)); break;
+    case TIDE_KIND_INTEGER: tide_writer_bound(writer, sqlite3_bind_int64(statement, parameter, cell.integer)); break;
+    case TIDE_KIND_REAL: tide_writer_bound(writer, sqlite3_bind_double(statement, parameter, cell.real)); break;
     case TIDE_KIND_TEXT:
     case TIDE_KIND_CLAIM:
-        TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
+        tide_writer_bound(writer, sqlite3_bind_text(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
         break;
     case TIDE_KIND_BLOB:
-        TIDE_BIND(writer, sqlite3_bind_blob(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
+        tide_writer_bound(writer, sqlite3_bind_blob(statement, parameter, batch->text + cell.offset, (int)cell.length, SQLITE_STATIC));
         break;
-    default: TIDE_BIND(writer, sqlite3_bind_null(statement, parameter)); break;
+    default: tide_writer_bound(writer, sqlite3_bind_null(statement, parameter)); break;
     }
 }
 
 static void bind_span(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, tide_span span) {
-    TIDE_BIND(writer, sqlite3_bind_text(statement, parameter, batch->text + span.offset, (int)span.length, SQLITE_STATIC));
+    tide_writer_bound(writer, sqlite3_bind_text(statement, parameter, batch->text + span.offset, (int)span.length, SQLITE_STATIC));
 }
 
 static void bind_edited(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
     if (row->has_edited) {
         bind_span(writer, statement, parameter, batch, row->edited);
     } else {
-        TIDE_BIND(writer, sqlite3_bind_null(statement, parameter));
+        tide_writer_bound(writer, sqlite3_bind_null(statement, parameter));
     }
 }
 
@@ -156,7 +156,7 @@ static tide_status update_find(tide_writer *writer, sqlite3_stmt **statement, ti
 
 /// Clears the parameters that only deletions bind: key, tag, base and zone.
 static void deletion_clear(tide_writer *writer) {
-    for (int parameter = 9; parameter <= 12; parameter++) TIDE_BIND(writer, sqlite3_bind_null(writer->note_change, parameter));
+    for (int parameter = 9; parameter <= 12; parameter++) tide_writer_bound(writer, sqlite3_bind_null(writer->note_change, parameter));
 }
 
 tide_status tide_change_note(
@@ -164,21 +164,21 @@ tide_status tide_change_note(
 ) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *note = writer->note_change;
-    TIDE_BIND(writer, sqlite3_bind_int64(note, 1, change));
-    TIDE_BIND(writer, sqlite3_bind_int64(note, 2, it->transaction));
-    TIDE_BIND(writer, sqlite3_bind_int64(note, 3, writer->type_id));
-    TIDE_BIND(writer, sqlite3_bind_int(note, 4, kind));
-    TIDE_BIND(writer, sqlite3_bind_int64(note, 5, first));
-    TIDE_BIND(writer, sqlite3_bind_int64(note, 6, last));
+    tide_writer_bound(writer, sqlite3_bind_int64(note, 1, change));
+    tide_writer_bound(writer, sqlite3_bind_int64(note, 2, it->transaction));
+    tide_writer_bound(writer, sqlite3_bind_int64(note, 3, writer->type_id));
+    tide_writer_bound(writer, sqlite3_bind_int(note, 4, kind));
+    tide_writer_bound(writer, sqlite3_bind_int64(note, 5, first));
+    tide_writer_bound(writer, sqlite3_bind_int64(note, 6, last));
     if (previous) {
-        TIDE_BIND(writer, sqlite3_bind_int64(note, 7, *previous));
+        tide_writer_bound(writer, sqlite3_bind_int64(note, 7, *previous));
     } else {
-        TIDE_BIND(writer, sqlite3_bind_null(note, 7));
+        tide_writer_bound(writer, sqlite3_bind_null(note, 7));
     }
     if (before) {
-        TIDE_BIND(writer, sqlite3_bind_text(note, 8, before->bytes, (int)before->length, SQLITE_STATIC));
+        tide_writer_bound(writer, sqlite3_bind_text(note, 8, before->bytes, (int)before->length, SQLITE_STATIC));
     } else {
-        TIDE_BIND(writer, sqlite3_bind_null(note, 8));
+        tide_writer_bound(writer, sqlite3_bind_null(note, 8));
     }
     tide_status status = tide_writer_run(writer, note, "write history", it->error);
     deletion_clear(writer);
@@ -197,23 +197,27 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
     sqlite3_stmt *insert = writer->insert;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         tide_cell cell = field_cell(writer, it->batch, i, index);
-        if (cell.kind == TIDE_KIND_CLAIM) return claim_reject(it, index, &writer->fields[i]);
+        if (cell.kind == TIDE_KIND_CLAIM) {
+            // The row is not inserted, so it does not matter whether its values could be bound.
+            writer->bind_failure = SQLITE_OK;
+            return claim_reject(it, index, &writer->fields[i]);
+        }
         bind_cell(writer, insert, (int)(tide_insert_first_field + i), it->batch, cell);
     }
     int64_t id = it->counters->next_row;
-    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_id, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(insert, tide_insert_id, id));
     bind_key(writer, insert, tide_insert_key, it->batch, row);
-    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_zone, it->zone));
-    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_version, it->insert_change));
-    TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest));
+    tide_writer_bound(writer, sqlite3_bind_int64(insert, tide_insert_zone, it->zone));
+    tide_writer_bound(writer, sqlite3_bind_int64(insert, tide_insert_version, it->insert_change));
+    tide_writer_bound(writer, sqlite3_bind_int64(insert, tide_insert_digest, (int64_t)row->digest));
     if (row->is_from_cloud) {
-        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_pending));
+        tide_writer_bound(writer, sqlite3_bind_null(insert, tide_insert_pending));
         bind_span(writer, insert, tide_insert_tag, it->batch, row->tag);
-        TIDE_BIND(writer, sqlite3_bind_int64(insert, tide_insert_base, it->insert_change));
+        tide_writer_bound(writer, sqlite3_bind_int64(insert, tide_insert_base, it->insert_change));
     } else {
-        TIDE_BIND(writer, sqlite3_bind_int(insert, tide_insert_pending, -1));
-        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_tag));
-        TIDE_BIND(writer, sqlite3_bind_null(insert, tide_insert_base));
+        tide_writer_bound(writer, sqlite3_bind_int(insert, tide_insert_pending, -1));
+        tide_writer_bound(writer, sqlite3_bind_null(insert, tide_insert_tag));
+        tide_writer_bound(writer, sqlite3_bind_null(insert, tide_insert_base));
     }
     bind_edited(writer, insert, tide_insert_edited, it->batch, row);
     tide_status status = tide_writer_run(writer, insert, "insert a record", it->error);
@@ -226,7 +230,7 @@ static tide_status row_insert(tide_apply *it, uint32_t index) {
 /// Merges the changed fields into the pending ones: -1 stands for all fields, NULL for none, a BLOB for a set.
 static void bind_pending(tide_writer *writer, sqlite3_stmt *update, sqlite3_stmt *stored, uint8_t *merged, size_t size) {
     if (sqlite3_column_type(stored, tide_load_pending) == SQLITE_INTEGER) {
-        TIDE_BIND(writer, sqlite3_bind_int(update, tide_update_pending, -1));
+        tide_writer_bound(writer, sqlite3_bind_int(update, tide_update_pending, -1));
         return;
     }
     memcpy(merged, writer->changed_fields, size);
@@ -234,7 +238,7 @@ static void bind_pending(tide_writer *writer, sqlite3_stmt *update, sqlite3_stmt
     size_t pending_size = (size_t)sqlite3_column_bytes(stored, tide_load_pending);
     for (size_t i = 0; pending && i < pending_size && i < size; i++) merged[i] |= pending[i];
     while (size > 1 && merged[size - 1] == 0) size--;
-    TIDE_BIND(writer, sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT));
+    tide_writer_bound(writer, sqlite3_bind_blob(update, tide_update_pending, merged, (int)size, SQLITE_TRANSIENT));
 }
 
 static const tide_row_columns columns_of_load = {
@@ -263,10 +267,10 @@ static tide_status row_repair(tide_apply *it, uint32_t index, int64_t id, uint64
     sqlite3_stmt *stored = writer->load, *update = NULL;
     tide_status status = update_find(writer, &update, it->error);
     if (status) return status;
-    TIDE_BIND(writer, sqlite3_bind_value(update, tide_update_version, sqlite3_column_value(stored, tide_load_version)));
-    TIDE_BIND(writer, sqlite3_bind_value(update, tide_update_pending, sqlite3_column_value(stored, tide_load_pending)));
-    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
-    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_id, id));
+    tide_writer_bound(writer, sqlite3_bind_value(update, tide_update_version, sqlite3_column_value(stored, tide_load_version)));
+    tide_writer_bound(writer, sqlite3_bind_value(update, tide_update_pending, sqlite3_column_value(stored, tide_load_pending)));
+    tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
+    tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_id, id));
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
@@ -289,9 +293,9 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
 
     uint8_t merged[TIDE_BATCH_COLUMN_LIMIT / 8 + 1];
     bind_pending(writer, update, stored, merged, writer->field_count / 8 + 1);
-    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_version, change));
-    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
-    TIDE_BIND(writer, sqlite3_bind_int64(update, tide_update_id, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_version, change));
+    tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
+    tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_id, id));
     before_begin(&writer->before, is_damaged);
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
@@ -312,7 +316,7 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
 tide_status tide_row_compare(tide_apply *it, uint32_t index, int64_t id) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load;
-    TIDE_BIND(writer, sqlite3_bind_int64(stored, 1, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(stored, 1, id));
     int code = tide_writer_step(writer, stored);
     if (code != SQLITE_ROW) {
         tide_status status = code == SQLITE_DONE
@@ -366,14 +370,14 @@ tide_status tide_row_mark_synced(tide_apply *it, uint32_t index, int64_t id) {
     sqlite3_stmt *mark = writer->mark_synced;
     bind_span(writer, mark, tide_synced_tag, it->batch, row->tag);
     bind_edited(writer, mark, tide_synced_edited, it->batch, row);
-    TIDE_BIND(writer, sqlite3_bind_int64(mark, tide_synced_id, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(mark, tide_synced_id, id));
     return tide_writer_run(writer, mark, "note the cloud's tag", it->error);
 }
 
 tide_status tide_row_delete(tide_apply *it, int64_t id) {
     tide_writer *writer = it->writer;
     sqlite3_stmt *stored = writer->load;
-    TIDE_BIND(writer, sqlite3_bind_int64(stored, 1, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(stored, 1, id));
     int code = tide_writer_step(writer, stored);
     if (code != SQLITE_ROW) {
         tide_status status = code == SQLITE_DONE ? TIDE_OK : tide_writer_error(writer, "read a record", it->error);
@@ -389,12 +393,12 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
         before_append(&writer->before, &writer->fields[i], stored, column, is_damaged);
     }
     tide_text_append(&writer->before, "}", 1);
-    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key)));
-    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag)));
-    TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base)));
+    tide_writer_bound(writer, sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key)));
+    tide_writer_bound(writer, sqlite3_bind_value(writer->note_change, 10, sqlite3_column_value(stored, tide_load_tag)));
+    tide_writer_bound(writer, sqlite3_bind_value(writer->note_change, 11, sqlite3_column_value(stored, tide_load_base)));
     // NULL stands for the default zone.
     if (sqlite3_column_int64(stored, tide_load_zone) != 1) {
-        TIDE_BIND(writer, sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone)));
+        tide_writer_bound(writer, sqlite3_bind_value(writer->note_change, 12, sqlite3_column_value(stored, tide_load_zone)));
     }
     sqlite3_reset(stored);
     if (writer->before.failed) {
@@ -402,7 +406,7 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
         return tide_out_of_memory(it->error);
     }
 
-    TIDE_BIND(writer, sqlite3_bind_int64(writer->erase, 1, id));
+    tide_writer_bound(writer, sqlite3_bind_int64(writer->erase, 1, id));
     tide_status status = tide_writer_run_deletion(writer, writer->erase, is_damaged, "delete a record", it->error);
     if (status) deletion_clear(writer);
     int64_t change = it->counters->next_change++;
@@ -417,8 +421,8 @@ static tide_status siblings_check(tide_apply *it, uint32_t index) {
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
         sqlite3_stmt *find = writer->find_in_sibling[i];
         bind_key(writer, find, 1, it->batch, &it->batch->rows[index]);
-        TIDE_BIND(writer, sqlite3_bind_int64(find, 2, it->first_zone));
-        TIDE_BIND(writer, sqlite3_bind_int64(find, 3, it->last_zone));
+        tide_writer_bound(writer, sqlite3_bind_int64(find, 2, it->first_zone));
+        tide_writer_bound(writer, sqlite3_bind_int64(find, 3, it->last_zone));
         int code = tide_writer_step(writer, find);
         tide_status status = code == SQLITE_DONE || code == SQLITE_ROW
                                  ? TIDE_OK
@@ -444,8 +448,8 @@ tide_status tide_row_insert_if_free(tide_apply *it, uint32_t index) {
 tide_status tide_row_find(tide_apply *it, uint32_t index, int64_t *id) {
     tide_writer *writer = it->writer;
     bind_key(writer, writer->find, 1, it->batch, &it->batch->rows[index]);
-    TIDE_BIND(writer, sqlite3_bind_int64(writer->find, 2, it->first_zone));
-    TIDE_BIND(writer, sqlite3_bind_int64(writer->find, 3, it->last_zone));
+    tide_writer_bound(writer, sqlite3_bind_int64(writer->find, 2, it->first_zone));
+    tide_writer_bound(writer, sqlite3_bind_int64(writer->find, 3, it->last_zone));
     int code = tide_writer_step(writer, writer->find);
     *id = code == SQLITE_ROW ? sqlite3_column_int64(writer->find, 0) : 0;
     tide_status status = code == SQLITE_ROW || code == SQLITE_DONE
