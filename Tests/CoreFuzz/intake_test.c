@@ -3,6 +3,7 @@
 // Method: files of each kind; conversions that change the file behind the reader's back; batches that are compared cell by cell.
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -328,7 +329,9 @@ static void test_changes(size_t length) {
 typedef struct work {
     atomic_uint done[1000];
     atomic_bool is_busy[16];
-    atomic_uint highest, calls;
+    atomic_uint highest, calls, arrived;
+    /// So many first calls wait for each other.
+    uint32_t meeting;
     uint32_t failing;
     pthread_t caller;
     atomic_bool was_caller;
@@ -338,6 +341,10 @@ static tide_status work_do(void *context, uint32_t worker, uint32_t index, tide_
     work *it = context;
     check(worker < 16 && !atomic_exchange(&it->is_busy[worker], true), "worker %u has two calls at once", worker);
     atomic_fetch_add(&it->done[index], 1);
+    if (index < it->meeting) {
+        atomic_fetch_add(&it->arrived, 1);
+        while (atomic_load(&it->arrived) < it->meeting) sched_yield();
+    }
     atomic_fetch_add(&it->calls, 1);
     if (worker > atomic_load(&it->highest)) atomic_store(&it->highest, worker);
     if (pthread_equal(pthread_self(), it->caller)) atomic_store(&it->was_caller, true);
@@ -356,10 +363,13 @@ static void test_work(void) {
         work *it = calloc(1, sizeof *it);
         it->failing = UINT32_MAX;
         it->caller = pthread_self();
+        it->meeting = workers < 16 ? workers : 16;
+        if (it->meeting > count) it->meeting = count;
         tide_error error = {0};
         check(tide_intake_run(workers, count, work_do, it, &error) == TIDE_OK && error.status == TIDE_OK, "%s", error.message);
         for (uint32_t k = 0; k < 1000; k++) check(it->done[k] == (k < count), "%u of %u: %u", k, count, it->done[k]);
         check(it->highest < (workers ? workers : 1), "worker %u of %u", it->highest, workers);
+        check(count == 0 || it->highest + 1 >= it->meeting, "worker %u of %u", it->highest, workers);
         check(workers != 1 || count == 0 || it->was_caller, "the caller's thread has no work");
         free(it);
     }
