@@ -295,6 +295,7 @@ static void test_header(void) {
     check(symlink(path, link) == 0, "%s", strerror(errno));
     const char *const others[] = {link, folder, "/tmp/tidemark-nowhere"};
     for (int i = 0; i < 3; i++) {
+        memset(header, 0xff, sizeof header);
         check(tide_header_read(others[i], header, &error) == TIDE_IO_ERROR, "%s: %d", others[i], error.status);
         check(strstr(error.message, "cannot read") && strstr(error.message, others[i]) && error.system, "%s", error.message);
         for (size_t k = 0; k < sizeof header; k++) check(header[k] == 0, "%s: %zu", others[i], k);
