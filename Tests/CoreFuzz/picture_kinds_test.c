@@ -137,14 +137,18 @@ static void test_parts_of_profiles(void) {
         const char *name;
         uint8_t number, count;
         bool is_kept;
+        /// Behind both parts, the second comes again.
+        bool is_repeated;
     } cases[] = {
-        {"as it was", 1, 2, true}, {"number 0", 0, 2, false}, {"number 3 of 2", 3, 2, false}, {"2 twice", 2, 2, false}, {"1 of 3", 1, 3, false},
+        {"one more", 1, 2, false, true},
+        {"as it was", 1, 2, true, false},      {"number 0", 0, 2, false, false}, {"number 3 of 2", 3, 2, false, false},
+        {"2 twice", 2, 2, false, false},       {"1 of 3", 1, 3, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int is_exchanged = 0; is_exchanged < 2; is_exchanged++) {
             buffer changed = buffer_copy(file.bytes, first);
             // Fill bytes, and markers without a segment, come between segments.
-            put(&changed, "\xff\xff\xff\1\xff\xd0\xff\xd7", 8);
+            put(&changed, "\xff\xff\1\xff\xd0\xff\xd7", 7);
             // Segments of the same marker that are no profile.
             put(&changed, "\xff\xe2\0\x05" "ICC\xff\xe2\0\x10" "ICC_PROFILX\0\1\2", 25);
             size_t parts[] = {first, length, second, second_length};
@@ -155,6 +159,7 @@ static void test_parts_of_profiles(void) {
                 head[1] = cases[i].count;
                 if (part == 0) head[0] = cases[i].number;
             }
+            if (cases[i].is_repeated) put(&changed, file.bytes + second, second_length);
             put(&changed, file.bytes + second + second_length, file.length - second - second_length);
             tide_picture picture = make(changed, (tide_picture_options){.max_pixel_size = 32});
             check(contains(&picture.image, profile.bytes + 70000, 20000) == cases[i].is_kept, "%s, exchanged: %d", cases[i].name, is_exchanged);
