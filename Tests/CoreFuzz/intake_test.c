@@ -382,7 +382,12 @@ static void test_work(void) {
         check(tide_intake_run(workers, 1000, work_do, it, &error) == TIDE_CANCELLED && error.status == TIDE_CANCELLED, "%d", error.status);
         check(error.system >= 10 && strncmp(error.message, "index ", 6) == 0, "%s", error.message);
         check(it->calls >= 11 && it->calls < 10 + 2 * workers, "%u calls of %u workers", it->calls, workers);
+        // All fail at once, and one failure is told.
         it->failing = 0;
+        it->meeting = workers;
+        atomic_store(&it->arrived, 0);
+        check(tide_intake_run(workers, 1000, work_do, it, &error) == TIDE_CANCELLED && error.system < (int32_t)workers, "%d", error.system);
+        atomic_store(&it->arrived, workers);
         check(tide_intake_run(workers, 1000, work_do, it, NULL) == TIDE_CANCELLED, "no place for the error");
         free(it);
     }

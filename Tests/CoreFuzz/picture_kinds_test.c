@@ -253,6 +253,73 @@ static void test_kinds_of_jpeg(void) {
     free(bytes), free(usual.bytes), free(stored.bytes), free(pair.bytes);
 }
 
+/// A JPEG of one scan with restart markers, or of one scan for each component.
+static buffer scans_write(pixels of, bool has_restarts) {
+    static const jpeg_scan_info script[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    unsigned char *bytes = NULL;
+    unsigned long length = 0;
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &bytes, &length);
+    info.image_width = of.width, info.image_height = of.height, info.input_components = 3, info.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info);
+    if (has_restarts) info.restart_interval = 2;
+    else info.scan_info = script, info.num_scans = 3;
+    jpeg_start_compress(&info, TRUE);
+    for (uint32_t y = 0; y < of.height; y++) jpeg_write_scanlines(&info, (JSAMPROW[]){at(of, 0, y)}, 1);
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    return (buffer){bytes, length};
+}
+
+/// Bytes that belong to nothing are passed over between scans and behind the last, and refused within one. So are scans without end.
+static void test_scans(void) {
+    pixels stored = corners_make(64, 48, corners);
+    tide_picture_options options = {.max_pixel_size = 32, .quality = 90};
+    buffer files[] = {scans_write(stored, false), scans_write(stored, true)};
+    for (int i = 0; i < 2; i++) {
+        tide_picture usual = make(files[i], options);
+        // More than libjpeg has read ahead.
+        static const char rubbish[40] = "rubbish";
+        buffer behind = insert(files[i], files[i].length - 2, rubbish, sizeof rubbish);
+        // Before the second scan begins, or before the second piece of the only one.
+        size_t first = find(files[i], "\xff\xda", 2) + 2;
+        size_t place = first + find((buffer){files[i].bytes + first, files[i].length - first}, i == 0 ? "\xff\xda" : "\xff\xd1", 2);
+        buffer within = insert(files[i], place, rubbish, sizeof rubbish);
+        tide_picture picture = make(behind, options);
+        check(picture.image.length == usual.image.length && !memcmp(picture.image.bytes, usual.image.bytes, usual.image.length), "%d: behind", i);
+        tide_picture_destroy(&picture);
+        if (i == 0) {
+            picture = make(within, options);
+            check(picture.image.length == usual.image.length && !memcmp(picture.image.bytes, usual.image.bytes, usual.image.length), "between");
+            tide_picture_destroy(&picture);
+        } else {
+            check_refused(__LINE__, within, options, TIDE_REJECT_PICTURE_DAMAGED, "the JPEG is damaged: ");
+        }
+        tide_picture_destroy(&usual);
+        free(behind.bytes), free(within.bytes);
+    }
+    // The last scan, again and again, which adds nothing.
+    size_t last = files[0].length;
+    while (memcmp(files[0].bytes + last - 2, "\xff\xda", 2) != 0) last--;
+    last -= 2;
+    for (int more = 60; more < 63; more++) {
+        buffer many = buffer_copy(files[0].bytes, last);
+        for (int i = 0; i <= more; i++) put(&many, files[0].bytes + last, files[0].length - 2 - last);
+        put(&many, "\xff\xd9", 2);
+        if (more < 62) {
+            tide_picture picture = make(many, options);
+            tide_picture_destroy(&picture);
+        } else {
+            check_refused(__LINE__, many, options, TIDE_REJECT_PICTURE_TOO_LARGE, "the JPEG has more scans than a picture of its size needs");
+        }
+        free(many.bytes);
+    }
+    free(files[0].bytes), free(files[1].bytes), free(stored.bytes);
+}
+
 static void test_kinds_of_png(void) {
     pixels stored = corners_make(64, 48, corners);
     buffer plain = png_of(stored, (png_form){0});
@@ -301,6 +368,7 @@ int main(void) {
     test_exif_of_png();
     test_parts_of_profiles();
     test_kinds_of_jpeg();
+    test_scans();
     test_kinds_of_png();
     puts("picture_kinds_test: passed");
     return 0;
