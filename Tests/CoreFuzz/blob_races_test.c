@@ -227,6 +227,20 @@ static void test_damage_while_reading(void) {
     bytes_free();
 }
 
+/// Two folders can't be exchanged where the file system, or the system, has no such call.
+static void test_exchange_lacking(void) {
+    static const int numbers[] = {EINVAL, ENOSYS, ENOTSUP, EXDEV};
+    bytes_set(small);
+    for (int i = 0; i < 4; i++) {
+        tide_error error = {0};
+        faults_begin(call_renameat2, 1, fault_error, numbers[i]);
+        tide_status status = tide_folders_exchange(place("files"), place("store"), &error);
+        check(faults_end() && status == (i < 3 ? TIDE_MISUSE : TIDE_IO_ERROR) && error.system == numbers[i], "%d: %s", status, error.message);
+        check(strstr(error.message, i < 3 ? "the file system can't exchange" : strerror(EXDEV)), "%s", error.message);
+    }
+    bytes_free();
+}
+
 // Durability and times
 
 static long syncs_of(tide_blob_store *store, tide_status expected) {
@@ -296,6 +310,7 @@ int main(void) {
     test_comparing();
     test_exchanged_files();
     test_damage_while_reading();
+    test_exchange_lacking();
     test_durability();
     test_times();
     puts("blob_races_test: passed");

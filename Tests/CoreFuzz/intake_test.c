@@ -2,6 +2,7 @@
 // path, reads each file once, and refuses the rows whose files are at fault.
 // Method: files of each kind; conversions that change the file behind the reader's back; batches that are compared cell by cell.
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -326,6 +327,24 @@ static void test_changes(size_t length) {
 
 // Work
 
+/// No thread can be started.
+static bool has_no_threads;
+
+#if defined(__linux__)
+
+typedef int thread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument);
+thread_create __interceptor_pthread_create __attribute__((weak));
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
+    if (has_no_threads) return EAGAIN;
+    // The sanitizer's, where there is one.
+    thread_create *real = __interceptor_pthread_create;
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(thread, attributes, start, argument);
+}
+
+#endif
+
 typedef struct work {
     atomic_uint done[1000];
     atomic_bool is_busy[16];
@@ -391,6 +410,14 @@ static void test_work(void) {
         check(tide_intake_run(workers, 1000, work_do, it, NULL) == TIDE_CANCELLED, "no place for the error");
         free(it);
     }
+    // Where no thread can be started, the caller's does all the work.
+    work *it = calloc(1, sizeof *it);
+    it->failing = UINT32_MAX;
+    it->caller = pthread_self();
+    has_no_threads = true;
+    check(tide_intake_run(4, 1000, work_do, it, NULL) == TIDE_OK && it->calls == 1000, "%u calls", it->calls);
+    has_no_threads = false;
+    free(it);
 }
 
 int main(void) {

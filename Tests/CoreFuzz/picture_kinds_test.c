@@ -113,8 +113,11 @@ static void test_exif_of_png(void) {
     for (uint32_t channels = 1; channels <= 4; channels++) {
         pixels stored = pixels_make(64, 48, channels);
         // Noise, which takes several chunks; some of it is clear, so that the alpha stays.
-        for (uint32_t i = 0; i < 64 * 48 * channels; i++) stored.bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+        uint32_t noise = 1;
+        for (uint32_t i = 0; i < 64 * 48 * channels; i++) stored.bytes[i] = (uint8_t)((noise = noise * 1664525 + 1013904223) >> 24);
         buffer plain = png_of(stored, (png_form){0}), file = png_insert(plain, "eXIf", block, length);
+        tide_picture_file written = {.bytes = plain.bytes, .length = plain.length};
+        check(channels < 3 || count_of(&written, "IDAT") > 1, "%d", count_of(&written, "IDAT"));
         for (int form = 0; form < 4; form++) {
             bool keeps = form & 1, scaled = form & 2;
             tide_picture_options options = {.max_pixel_size = scaled ? 32 : 0, .thumbnail_pixel_size = form == 3 ? 16 : 100, .keeps_position = keeps};
