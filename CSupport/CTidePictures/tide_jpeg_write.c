@@ -15,7 +15,6 @@ static tide_reject reject_of(int code) {
     case JERR_BAD_PRECISION:
     case JERR_SOF_UNSUPPORTED:
     case JERR_ARITH_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
     case JERR_FRACT_SAMPLE_NOTIMPL:
     case JERR_COMPONENT_COUNT: return TIDE_REJECT_PICTURE_UNSUPPORTED;
     case JERR_IMAGE_TOO_BIG:
@@ -42,9 +41,7 @@ static _Noreturn void error_exit(j_common_ptr info) {
 }
 
 /// Whether the pixels of a JPEG of one scan are being read. There libjpeg would go on at the next restart marker, and leave lost pixels grey.
-static bool is_within_scan(j_common_ptr info) {
-    if (!info->is_decompressor) return false;
-    j_decompress_ptr reading = (j_decompress_ptr)info;
+static bool is_within_scan(j_decompress_ptr reading) {
     return reading->output_height > 0 && reading->output_scanline < reading->output_height && !jpeg_has_multiple_scans(reading);
 }
 
@@ -52,8 +49,9 @@ static bool is_within_scan(j_common_ptr info) {
 static void emit_message(j_common_ptr info, int level) {
     if (level >= 0) return;
     switch (info->err->msg_code) {
+    // A compressor has no such data.
     case JWRN_EXTRANEOUS_DATA:
-        if (is_within_scan(info)) error_exit(info);
+        if (is_within_scan((j_decompress_ptr)info)) error_exit(info);
         return;
     case JWRN_JFIF_MAJOR:
     case JWRN_ADOBE_XFORM: return;
@@ -61,14 +59,11 @@ static void emit_message(j_common_ptr info, int level) {
     }
 }
 
-static void output_message(j_common_ptr info) { (void)info; }
-
 struct jpeg_error_mgr *tide_jpeg_failure_begin(tide_jpeg_failure *failure, tide_picture_job *job) {
     failure->job = job;
     jpeg_std_error(&failure->base);
     failure->base.error_exit = error_exit;
     failure->base.emit_message = emit_message;
-    failure->base.output_message = output_message;
     return &failure->base;
 }
 

@@ -63,11 +63,8 @@ static void source_read(png_structp png, png_bytep to, size_t length) {
     reader *it = png_get_io_ptr(png);
     while (length > 0) {
         if (it->held == 0) {
-            if (!tide_picture_input_next(&it->job->input, &it->bytes, &it->held)) {
-                tide_error_set(&it->job->error, TIDE_IO_ERROR, 0, "cannot read the picture");
-                png_error(png, "unreadable");
-            }
-            if (it->held == 0) {
+            if (!tide_picture_input_next(&it->job->input, &it->bytes, &it->held) || it->held == 0) {
+                // Where reading has failed, `tide_picture_create` says so.
                 tide_error_reject(&it->job->error, TIDE_REJECT_ASSET_TRUNCATED, "the PNG ends before its picture does");
                 png_error(png, "truncated");
             }

@@ -28,13 +28,17 @@ static void hook_end(void) {
     faults.hook = NULL;
 }
 
+static void id_set(void) {
+    blobs dry = blobs_open(true);
+    strcpy(blob_id, blob_of(dry, bytes, length).id);
+    blobs_close(dry);
+}
+
 static void bytes_set(size_t new_length) {
     length = new_length;
     bytes = bytes_make(length, 1), others = bytes_make(length, 2);
     test_begin();
-    blobs dry = blobs_open(true);
-    strcpy(blob_id, blob_of(dry, bytes, length).id);
-    blobs_close(dry);
+    id_set();
 }
 
 static void bytes_free(void) {
@@ -106,6 +110,9 @@ static void test_folders_taken(void) {
 static void test_comparing(void) {
     for (int dry_run = 0; dry_run < 2; dry_run++) {
         bytes_set(large);
+        // The byte that is missing is as the one before it.
+        memset(bytes, 'x', length);
+        id_set();
         content_put(bytes);
         strcpy(path, blob_place("store/assets", blob_id));
         blobs it = blobs_open(dry_run);
@@ -220,6 +227,20 @@ static void test_damage_while_reading(void) {
     bytes_free();
 }
 
+/// Two folders can't be exchanged where the file system, or the system, has no such call.
+static void test_exchange_lacking(void) {
+    static const int numbers[] = {EINVAL, ENOSYS, ENOTSUP, EXDEV};
+    bytes_set(small);
+    for (int i = 0; i < 4; i++) {
+        tide_error error = {0};
+        faults_begin(call_renameat2, 1, fault_error, numbers[i]);
+        tide_status status = tide_folders_exchange(place("files"), place("store"), &error);
+        check(faults_end() && status == (i < 3 ? TIDE_MISUSE : TIDE_IO_ERROR) && error.system == numbers[i], "%d: %s", status, error.message);
+        check(strstr(error.message, i < 3 ? "the file system can't exchange" : strerror(EXDEV)), "%s", error.message);
+    }
+    bytes_free();
+}
+
 // Durability and times
 
 static long syncs_of(tide_blob_store *store, tide_status expected) {
@@ -289,6 +310,7 @@ int main(void) {
     test_comparing();
     test_exchanged_files();
     test_damage_while_reading();
+    test_exchange_lacking();
     test_durability();
     test_times();
     puts("blob_races_test: passed");

@@ -132,9 +132,11 @@ static void test_tiff(void) {
     file = tiff_make(&many, 1, 0);
     for (int i = 0; i < 100; i++) put_little(&file, 8, 4);
     whole(&file);
-    entry strips[] = {{273, type_long, 20000, 8 + 2 + 24 + 4}, {279, type_long, 20000, 8 + 2 + 24 + 4 + 80000}};
-    file = tiff_make(strips, 2, 0);
-    // The first strips that are not checked lie outside of the file.
+    entry strips[] = {
+        {273, type_long, 20000, 8 + 2 + 48 + 4}, {279, type_long, 20000, 8 + 2 + 48 + 4 + 80000},
+        {324, type_long, 1, 0xffffffff}, {325, type_long, 1, 5}};
+    file = tiff_make(strips, 4, 0);
+    // The strips that are not checked, and the tile, lie outside of the file.
     for (int i = 0; i < 40000; i++) put_little(&file, i % 20000 < 16384 ? 1 : 0xffffffff, 4);
     whole(&file);
     put(&file, "II*\0\0\0\0\0", 8);

@@ -2,8 +2,6 @@
 // path, reads each file once, and refuses the rows whose files are at fault.
 // Method: files of each kind; conversions that change the file behind the reader's back; batches that are compared cell by cell.
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -323,61 +321,6 @@ static void test_changes(size_t length) {
     }
 }
 
-// Work
-
-typedef struct work {
-    atomic_uint done[1000];
-    atomic_bool is_busy[16];
-    atomic_uint highest, calls;
-    uint32_t failing;
-    pthread_t caller;
-    atomic_bool was_caller;
-} work;
-
-static tide_status work_do(void *context, uint32_t worker, uint32_t index, tide_error *error) {
-    work *it = context;
-    check(worker < 16 && !atomic_exchange(&it->is_busy[worker], true), "worker %u has two calls at once", worker);
-    atomic_fetch_add(&it->done[index], 1);
-    atomic_fetch_add(&it->calls, 1);
-    if (worker > atomic_load(&it->highest)) atomic_store(&it->highest, worker);
-    if (pthread_equal(pthread_self(), it->caller)) atomic_store(&it->was_caller, true);
-    check(error->status == TIDE_OK && !error->message[0], "%s", error->message);
-    atomic_store(&it->is_busy[worker], false);
-    if (index < it->failing) return TIDE_OK;
-    return tide_error_set(error, TIDE_CANCELLED, (int32_t)index, "index %u", index);
-}
-
-static void test_work(void) {
-    static const struct {
-        uint32_t workers, count;
-    } cases[] = {{0, 0}, {1, 0}, {1, 1}, {1, 1000}, {2, 1000}, {16, 1000}, {40, 1000}, {16, 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint32_t workers = cases[i].workers, count = cases[i].count;
-        work *it = calloc(1, sizeof *it);
-        it->failing = UINT32_MAX;
-        it->caller = pthread_self();
-        tide_error error = {0};
-        check(tide_intake_run(workers, count, work_do, it, &error) == TIDE_OK && error.status == TIDE_OK, "%s", error.message);
-        for (uint32_t k = 0; k < 1000; k++) check(it->done[k] == (k < count), "%u of %u: %u", k, count, it->done[k]);
-        check(it->highest < (workers ? workers : 1), "worker %u of %u", it->highest, workers);
-        check(workers != 1 || count == 0 || it->was_caller, "the caller's thread has no work");
-        free(it);
-    }
-    // Nothing is handed out after a failure: each worker ends at most the call that it is in.
-    for (uint32_t workers = 1; workers <= 16; workers += 5) {
-        work *it = calloc(1, sizeof *it);
-        it->failing = 10;
-        it->caller = pthread_self();
-        tide_error error = {0};
-        check(tide_intake_run(workers, 1000, work_do, it, &error) == TIDE_CANCELLED && error.status == TIDE_CANCELLED, "%d", error.status);
-        check(error.system >= 10 && strncmp(error.message, "index ", 6) == 0, "%s", error.message);
-        check(it->calls >= 11 && it->calls < 10 + 2 * workers, "%u calls of %u workers", it->calls, workers);
-        it->failing = 0;
-        check(tide_intake_run(workers, 1000, work_do, it, NULL) == TIDE_CANCELLED, "no place for the error");
-        free(it);
-    }
-}
-
 int main(void) {
     test_files_at_fault();
     test_images(1000);
@@ -391,7 +334,6 @@ int main(void) {
     test_no_conversion();
     test_changes(1000);
     test_changes(large + 9);
-    test_work();
     puts("intake_test: passed");
     return 0;
 }

@@ -112,9 +112,8 @@ static void test_stopping(source source, int descriptor, tide_picture_options op
         row_count = 0;
         tide_picture_stop(&stop, false);
         tide_status status = picture_create(descriptor, source.file, &options, &picture, &error);
-        // The last row of the picture itself: what is left is to end the file.
-        check(status == TIDE_CANCELLED || (status == TIDE_OK && row_count > stopping_row), "%s, row %ld: %d", source.name, stopping_row, status);
-        check(status == TIDE_OK || is_empty(&picture), "%s, row %ld", source.name, stopping_row);
+        check(status == TIDE_CANCELLED && is_empty(&picture), "%s, row %ld of %ld: %d", source.name, stopping_row, rows, status);
+        check(row_count == stopping_row, "%s, row %ld: %ld rows", source.name, stopping_row, row_count);
         tide_picture_destroy(&picture);
     }
     stopping_row = 0;
@@ -143,6 +142,43 @@ static void test_source(source source) {
     free(source.file.bytes);
 }
 
+// Changing
+
+static int changed_descriptor;
+static buffer other_header;
+
+/// Another program gives the PNG the header of a narrower one.
+static void header_change(void) {
+    check(pwrite(changed_descriptor, other_header.bytes + 8, 25, 8) == 25, "%s", strerror(errno));
+}
+
+/// A PNG whose header is another one when it is read again is damaged, and never written past the rows that there is room for.
+static void test_changing_header(void) {
+    pixels wide = corners_make(64, 48, corners), narrow = corners_make(32, 48, corners);
+    buffer png = png_of(wide, (png_form){0});
+    other_header = png_of(narrow, (png_form){0});
+    FILE *file = tmpfile();
+    changed_descriptor = fileno(file);
+    int contradictions = 0;
+    bool is_reached = true;
+    for (long at = 1; is_reached; at++) {
+        check(pwrite(changed_descriptor, png.bytes, png.length, 0) == (ssize_t)png.length, "%s", strerror(errno));
+        tide_picture picture;
+        tide_error error;
+        faults.hook = header_change;
+        faults_begin(call_pread, at, fault_hook, 0);
+        tide_status status = picture_create(changed_descriptor, png, &forms[0], &picture, &error);
+        is_reached = faults_end();
+        faults.hook = NULL;
+        contradictions += strstr(error.message, "its header contradicts itself") != NULL;
+        check(status == TIDE_OK || (status == TIDE_REJECTED && error.reject == TIDE_REJECT_PICTURE_DAMAGED), "read %ld: %s", at, error.message);
+        tide_picture_destroy(&picture);
+    }
+    check(contradictions > 0, "the header was never read again");
+    fclose(file);
+    free(png.bytes), free(other_header.bytes), free(wide.bytes), free(narrow.bytes);
+}
+
 int main(void) {
     uint8_t block[TIDE_EXIF_WRITE_SIZE];
     const tide_exif exif = {.has_time = true, .time = 1718383200123456, .has_position = true, .latitude = 60, .longitude = 5, .orientation = 1};
@@ -163,6 +199,7 @@ int main(void) {
         {"a large PNG", png_of(large, (png_form){.is_interlaced = false})},
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) test_source(sources[i]);
+    test_changing_header();
     pixels all[] = {colours, clear, grey, large};
     for (int i = 0; i < 4; i++) free(all[i].bytes);
     free(metadata.bytes), free(profile.bytes), free(small.bytes);

@@ -38,6 +38,13 @@ static bool contains(const tide_picture_file *file, const void *bytes, size_t le
     return false;
 }
 
+/// How often a file has a chunk, or what looks like its name.
+static int count_of(const tide_picture_file *file, const char *name) {
+    int count = 0;
+    for (size_t i = 0; i + 4 <= file->length; i++) count += memcmp(file->bytes + i, name, 4) == 0;
+    return count;
+}
+
 /// The place of bytes in a file.
 static size_t find(buffer file, const void *bytes, size_t length) {
     for (size_t i = 0; i + length <= file.length; i++) {
@@ -105,9 +112,12 @@ static void test_exif_of_png(void) {
     size_t length = tide_exif_write(&exif, block);
     for (uint32_t channels = 1; channels <= 4; channels++) {
         pixels stored = pixels_make(64, 48, channels);
-        // A few clear pixels, so that the alpha stays.
-        for (uint32_t i = 0; i < 64 * 48 * channels; i++) stored.bytes[i] = i < 400 ? (uint8_t)i : 255;
+        // Noise, which takes several chunks; some of it is clear, so that the alpha stays.
+        uint32_t noise = 1;
+        for (uint32_t i = 0; i < 64 * 48 * channels; i++) stored.bytes[i] = (uint8_t)((noise = noise * 1664525 + 1013904223) >> 24);
         buffer plain = png_of(stored, (png_form){0}), file = png_insert(plain, "eXIf", block, length);
+        tide_picture_file written = {.bytes = plain.bytes, .length = plain.length};
+        check(channels < 3 || count_of(&written, "IDAT") > 1, "%d", count_of(&written, "IDAT"));
         for (int form = 0; form < 4; form++) {
             bool keeps = form & 1, scaled = form & 2;
             tide_picture_options options = {.max_pixel_size = scaled ? 32 : 0, .thumbnail_pixel_size = form == 3 ? 16 : 100, .keeps_position = keeps};
@@ -116,6 +126,7 @@ static void test_exif_of_png(void) {
             check(kept.has_time && kept.time == exif.time && kept.has_position == keeps, "%u channels, form %d", channels, form);
             check(!thumb.has_time && !thumb.has_position, "the thumbnail has EXIF data");
             check(picture.exif.has_position && !contains(&picture.image, "somebody", 8), "%u channels, form %d", channels, form);
+            check(picture.image.media != TIDE_MEDIA_PNG || count_of(&picture.image, "eXIf") == 1, "%d", count_of(&picture.image, "eXIf"));
             bool is_clear = channels % 2 == 0;
             // What is encoded as a PNG may be smaller as it was; what is clear is one in any case.
             check(!is_clear || picture.image.media == TIDE_MEDIA_PNG, "%d", picture.image.media);
@@ -137,14 +148,18 @@ static void test_parts_of_profiles(void) {
         const char *name;
         uint8_t number, count;
         bool is_kept;
+        /// Behind both parts, the second comes again.
+        bool is_repeated;
     } cases[] = {
-        {"as it was", 1, 2, true}, {"number 0", 0, 2, false}, {"number 3 of 2", 3, 2, false}, {"2 twice", 2, 2, false}, {"1 of 3", 1, 3, false},
+        {"one more", 1, 2, false, true},
+        {"as it was", 1, 2, true, false},      {"number 0", 0, 2, false, false}, {"number 3 of 2", 3, 2, false, false},
+        {"2 twice", 2, 2, false, false},       {"1 of 3", 1, 3, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (int is_exchanged = 0; is_exchanged < 2; is_exchanged++) {
             buffer changed = buffer_copy(file.bytes, first);
             // Fill bytes, and markers without a segment, come between segments.
-            put(&changed, "\xff\xff\xff\1\xff\xd0\xff\xd7", 8);
+            put(&changed, "\xff\xff\1\xff\xd0\xff\xd7", 7);
             // Segments of the same marker that are no profile.
             put(&changed, "\xff\xe2\0\x05" "ICC\xff\xe2\0\x10" "ICC_PROFILX\0\1\2", 25);
             size_t parts[] = {first, length, second, second_length};
@@ -155,6 +170,7 @@ static void test_parts_of_profiles(void) {
                 head[1] = cases[i].count;
                 if (part == 0) head[0] = cases[i].number;
             }
+            if (cases[i].is_repeated) put(&changed, file.bytes + second, second_length);
             put(&changed, file.bytes + second + second_length, file.length - second - second_length);
             tide_picture picture = make(changed, (tide_picture_options){.max_pixel_size = 32});
             check(contains(&picture.image, profile.bytes + 70000, 20000) == cases[i].is_kept, "%s, exchanged: %d", cases[i].name, is_exchanged);
@@ -240,6 +256,73 @@ static void test_kinds_of_jpeg(void) {
     free(bytes), free(usual.bytes), free(stored.bytes), free(pair.bytes);
 }
 
+/// A JPEG of one scan with restart markers, or of one scan for each component.
+static buffer scans_write(pixels of, bool has_restarts) {
+    static const jpeg_scan_info script[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+    struct jpeg_compress_struct info;
+    struct jpeg_error_mgr errors;
+    unsigned char *bytes = NULL;
+    unsigned long length = 0;
+    info.err = jpeg_std_error(&errors);
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &bytes, &length);
+    info.image_width = of.width, info.image_height = of.height, info.input_components = 3, info.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info);
+    if (has_restarts) info.restart_interval = 2;
+    else info.scan_info = script, info.num_scans = 3;
+    jpeg_start_compress(&info, TRUE);
+    for (uint32_t y = 0; y < of.height; y++) jpeg_write_scanlines(&info, (JSAMPROW[]){at(of, 0, y)}, 1);
+    jpeg_finish_compress(&info);
+    jpeg_destroy_compress(&info);
+    return (buffer){bytes, length};
+}
+
+/// Bytes that belong to nothing are passed over between scans and behind the last, and refused within one. So are scans without end.
+static void test_scans(void) {
+    pixels stored = corners_make(64, 48, corners);
+    tide_picture_options options = {.max_pixel_size = 32, .quality = 90};
+    buffer files[] = {scans_write(stored, false), scans_write(stored, true)};
+    for (int i = 0; i < 2; i++) {
+        tide_picture usual = make(files[i], options);
+        // More than libjpeg has read ahead.
+        static const char rubbish[40] = "rubbish";
+        buffer behind = insert(files[i], files[i].length - 2, rubbish, sizeof rubbish);
+        // Before the second scan begins, or before the second piece of the only one.
+        size_t first = find(files[i], "\xff\xda", 2) + 2;
+        size_t place = first + find((buffer){files[i].bytes + first, files[i].length - first}, i == 0 ? "\xff\xda" : "\xff\xd1", 2);
+        buffer within = insert(files[i], place, rubbish, sizeof rubbish);
+        tide_picture picture = make(behind, options);
+        check(picture.image.length == usual.image.length && !memcmp(picture.image.bytes, usual.image.bytes, usual.image.length), "%d: behind", i);
+        tide_picture_destroy(&picture);
+        if (i == 0) {
+            picture = make(within, options);
+            check(picture.image.length == usual.image.length && !memcmp(picture.image.bytes, usual.image.bytes, usual.image.length), "between");
+            tide_picture_destroy(&picture);
+        } else {
+            check_refused(__LINE__, within, options, TIDE_REJECT_PICTURE_DAMAGED, "the JPEG is damaged: ");
+        }
+        tide_picture_destroy(&usual);
+        free(behind.bytes), free(within.bytes);
+    }
+    // The last scan, again and again, which adds nothing.
+    size_t last = files[0].length;
+    while (memcmp(files[0].bytes + last - 2, "\xff\xda", 2) != 0) last--;
+    last -= 2;
+    for (int more = 60; more < 63; more++) {
+        buffer many = buffer_copy(files[0].bytes, last);
+        for (int i = 0; i <= more; i++) put(&many, files[0].bytes + last, files[0].length - 2 - last);
+        put(&many, "\xff\xd9", 2);
+        if (more < 62) {
+            tide_picture picture = make(many, options);
+            tide_picture_destroy(&picture);
+        } else {
+            check_refused(__LINE__, many, options, TIDE_REJECT_PICTURE_TOO_LARGE, "the JPEG has more scans than a picture of its size needs");
+        }
+        free(many.bytes);
+    }
+    free(files[0].bytes), free(files[1].bytes), free(stored.bytes);
+}
+
 static void test_kinds_of_png(void) {
     pixels stored = corners_make(64, 48, corners);
     buffer plain = png_of(stored, (png_form){0});
@@ -288,6 +371,7 @@ int main(void) {
     test_exif_of_png();
     test_parts_of_profiles();
     test_kinds_of_jpeg();
+    test_scans();
     test_kinds_of_png();
     puts("picture_kinds_test: passed");
     return 0;

@@ -12,12 +12,12 @@
 
 typedef enum fault_call {
     call_open, call_openat, call_mkdir, call_mkdirat, call_unlinkat, call_linkat, call_renameat2, call_fstat, call_fstatat, call_pread, call_write,
-    call_fcntl, call_close, call_syncfs, call_ioctl, call_getentropy, call_count,
+    call_fcntl, call_close, call_syncfs, call_ioctl, call_getentropy, call_memalign, call_count,
 } fault_call;
 
 static const char *const fault_names[call_count] = {
     "open",  "openat", "mkdir", "mkdirat", "unlinkat", "linkat", "renameat2", "fstat", "fstatat", "pread", "write",
-    "fcntl", "close",  "syncfs", "ioctl", "getentropy",
+    "fcntl", "close",  "syncfs", "ioctl", "getentropy", "posix_memalign",
 };
 
 typedef enum fault_kind {
@@ -177,6 +177,11 @@ int ioctl(int descriptor, unsigned long request, ...) {
 
 int getentropy(void *bytes, size_t length) {
     return fails(call_getentropy) ? -1 : syscall(SYS_getrandom, bytes, length, 0) == (ssize_t)length ? 0 : -1;
+}
+
+int posix_memalign(void **memory, size_t alignment, size_t length) {
+    *memory = fails(call_memalign) ? NULL : aligned_alloc(alignment, length);
+    return *memory ? 0 : ENOMEM;
 }
 
 #endif

@@ -295,6 +295,7 @@ static void test_header(void) {
     check(symlink(path, link) == 0, "%s", strerror(errno));
     const char *const others[] = {link, folder, "/tmp/tidemark-nowhere"};
     for (int i = 0; i < 3; i++) {
+        memset(header, 0xff, sizeof header);
         check(tide_header_read(others[i], header, &error) == TIDE_IO_ERROR, "%s: %d", others[i], error.status);
         check(strstr(error.message, "cannot read") && strstr(error.message, others[i]) && error.system, "%s", error.message);
         for (size_t k = 0; k < sizeof header; k++) check(header[k] == 0, "%s: %zu", others[i], k);
@@ -306,6 +307,15 @@ static void test_header(void) {
     check(tide_header_read(path, header, &error) == TIDE_SQLITE_ERROR && strcmp(error.message, "SQLite has no file layer") == 0, "%s", error.message);
     for (int i = 0; i < count; i++) sqlite3_vfs_register(layers[i], i == 0);
     check(tide_header_read(path, header, &error) == TIDE_OK && sqlite3_vfs_find(NULL) == first, "%s", error.message);
+    // SQLite's own memory ends sooner or later, until there is enough.
+    tide_status status = TIDE_NO_MEMORY;
+    int limits = 0;
+    for (; status == TIDE_NO_MEMORY && limits < 100000; limits += 8) {
+        sqlite3_hard_heap_limit64(sqlite3_memory_used() + 1 + limits);
+        status = tide_header_read(path, header, &error);
+        sqlite3_hard_heap_limit64(0);
+    }
+    check(status == TIDE_OK && limits > 8, "%d: %s", limits, error.message);
     unlink(path), unlink(link), rmdir(folder);
 }
 
