@@ -47,7 +47,7 @@ static void file_fill(made made) {
     }
     if (made.is_wrong) words[11]++;
     memcpy(words + 12, words, 48);
-    if (made.is_torn) words[2]++;
+    if (made.is_torn) words[14]++;
     words[24] = made.moved;
     words[25] = 0;
     for (int i = 26; i < 30; i++) words[i] = i == 28 ? made.mark : UINT32_MAX;
