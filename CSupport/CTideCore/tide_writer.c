@@ -101,7 +101,7 @@ static void table_clear(tide_writer *writer) {
     finalize(&writer->mark_synced);
     finalize(&writer->acknowledge);
     for (uint32_t i = 0; i < writer->sibling_count; i++) {
-        if (writer->find_in_sibling) finalize(&writer->find_in_sibling[i]);
+        finalize(&writer->find_in_sibling[i]);
         free(writer->siblings[i]);
     }
     for (uint32_t i = 0; i < tide_update_cache_size; i++) tide_update_clear(&writer->updates[i]);
@@ -133,42 +133,51 @@ static void table_clear(tide_writer *writer) {
     writer->sibling_count = writer->field_count = writer->index_count = 0;
 }
 
-static tide_status fields_copy(tide_writer *writer, const tide_table *table) {
-    writer->fields = calloc(table->field_count + 1, sizeof *writer->fields);
-    writer->digests = calloc(table->field_count + 1, sizeof *writer->digests);
-    writer->column_of_field = calloc(table->field_count + 1, sizeof *writer->column_of_field);
-    writer->changed_fields = calloc(table->field_count / 8 + 1, 1);
-    writer->siblings = calloc(table->sibling_count + 1, sizeof *writer->siblings);
-    writer->find_in_sibling = calloc(table->sibling_count + 1, sizeof(sqlite3_stmt *));
-    writer->indexes = calloc(table->index_count + 1, sizeof *writer->indexes);
-    writer->table = strdup(table->name);
-    writer->index_name = strdup(table->index_name);
-    if (!writer->fields || !writer->digests || !writer->column_of_field || !writer->changed_fields || !writer->siblings ||
-        !writer->find_in_sibling || !writer->indexes || !writer->table || !writer->index_name) {
-        return TIDE_NO_MEMORY;
-    }
+/// Makes an array of zeros; `*failed` becomes true where memory ran out.
+static void *array_make(size_t count, size_t size, bool *failed) {
+    void *made = calloc(count, size);
+    if (!made) *failed = true;
+    return made;
+}
+
+static char *name_copy(const char *name, bool *failed) {
+    char *copy = strdup(name);
+    if (!copy) *failed = true;
+    return copy;
+}
+
+static tide_status table_copy(tide_writer *writer, const tide_table *table) {
+    bool failed = false;
+    writer->fields = array_make(table->field_count + 1, sizeof *writer->fields, &failed);
+    writer->digests = array_make(table->field_count + 1, sizeof *writer->digests, &failed);
+    writer->column_of_field = array_make(table->field_count + 1, sizeof *writer->column_of_field, &failed);
+    writer->changed_fields = array_make(table->field_count / 8 + 1, 1, &failed);
+    writer->siblings = array_make(table->sibling_count + 1, sizeof *writer->siblings, &failed);
+    writer->find_in_sibling = array_make(table->sibling_count + 1, sizeof(sqlite3_stmt *), &failed);
+    writer->indexes = array_make(table->index_count + 1, sizeof *writer->indexes, &failed);
+    writer->table = name_copy(table->name, &failed);
+    writer->index_name = name_copy(table->index_name, &failed);
+    if (failed) return TIDE_NO_MEMORY;
     for (uint32_t i = 0; i < table->field_count; i++) {
-        tide_stored_field *field = &writer->fields[writer->field_count++];
         size_t length = strlen(table->fields[i].name);
-        *field = (tide_stored_field){
-            .name = strdup(table->fields[i].name),
-            .column = strdup(table->fields[i].column),
+        const tide_stored_field field = {
+            .name = name_copy(table->fields[i].name, &failed),
+            .column = name_copy(table->fields[i].column, &failed),
             .name_length = length,
             .type = table->fields[i].type,
             .seed = tide_field_seed(writer->seed, table->fields[i].name, length),
         };
-        writer->digests[i] = (tide_field_digest){.seed = field->seed, .type = field->type};
-        if (!field->name || !field->column) return TIDE_NO_MEMORY;
+        writer->digests[i] = (tide_field_digest){.seed = field.seed, .type = field.type};
+        writer->fields[writer->field_count++] = field;
     }
     for (uint32_t i = 0; i < table->sibling_count; i++) {
-        if (!(writer->siblings[writer->sibling_count++] = strdup(table->siblings[i]))) return TIDE_NO_MEMORY;
+        writer->siblings[writer->sibling_count++] = name_copy(table->siblings[i], &failed);
     }
     for (uint32_t i = 0; i < table->index_count; i++) {
-        tide_index *index = &writer->indexes[writer->index_count++];
-        *index = (tide_index){.name = strdup(table->indexes[i].name), .columns = strdup(table->indexes[i].columns)};
-        if (!index->name || !index->columns) return TIDE_NO_MEMORY;
+        writer->indexes[writer->index_count++] = (tide_index){
+            .name = name_copy(table->indexes[i].name, &failed), .columns = name_copy(table->indexes[i].columns, &failed)};
     }
-    return TIDE_OK;
+    return failed ? TIDE_NO_MEMORY : TIDE_OK;
 }
 
 tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, tide_error *error) {
@@ -178,7 +187,7 @@ tide_status tide_writer_set_table(tide_writer *writer, const tide_table *table, 
             error, TIDE_CORRUPT, 0, "the table %s has %u fields; at most %d are allowed", table->name, table->field_count,
             TIDE_BATCH_COLUMN_LIMIT);
     }
-    if (fields_copy(writer, table)) return tide_out_of_memory(error);
+    if (table_copy(writer, table)) return tide_out_of_memory(error);
     // The table may have a new index.
     writer->indexes_are_checked = false;
 

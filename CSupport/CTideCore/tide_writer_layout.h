@@ -120,6 +120,14 @@ tide_status tide_writer_run_update(tide_writer *writer, sqlite3_stmt *statement,
 tide_status tide_writer_run_deletion(
     tide_writer *writer, sqlite3_stmt *statement, bool is_damaged, const char *doing, tide_error *error);
 
+// tide_writer_before.c: the values of a record before a change
+
+/// Begins the JSON object of the values before a change. The values of a damaged record get a mark: they must not be restored.
+void tide_before_begin(tide_text *before, bool is_damaged);
+/// Adds the value of a column. The caller ends the object.
+void tide_before_append(
+    tide_text *before, const tide_stored_field *field, sqlite3_stmt *row, int column, bool is_damaged);
+
 // tide_writer_row.c: one row of the batch
 
 /// The row id of the record that has the row's name; 0 when there is none.

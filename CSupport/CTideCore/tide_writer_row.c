@@ -1,12 +1,9 @@
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tide_column.h"
 #include "tide_connection.h"
-#include "tide_number.h"
 #include "tide_writer_layout.h"
 
 static void bind_key(tide_writer *writer, sqlite3_stmt *statement, int parameter, const tide_batch *batch, const tide_row *row) {
@@ -66,60 +63,6 @@ static bool column_equals(sqlite3_stmt *row, int column, const tide_batch *batch
         return cell.length == 0 || memcmp(bytes, batch->text + cell.offset, cell.length) == 0;
     }
     default: return type == SQLITE_NULL;
-    }
-}
-
-/// Whether a text is UTF-8. A text that was written always is. A damaged one may not be, and must not make history unreadable.
-static bool utf8_is_valid(const uint8_t *text, size_t length) {
-    for (size_t i = 0; i < length;) {
-        uint8_t lead = text[i++];
-        if (lead < 0x80) continue;
-        int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-        if (lead < 0xc2 || lead > 0xf4 || length - i < (size_t)more) return false;
-        uint8_t least = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80, most = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-        for (; more > 0; more--, least = 0x80, most = 0xbf) {
-            if (text[i] < least || text[i] > most) return false;
-            i++;
-        }
-    }
-    return true;
-}
-
-static void before_append(
-    tide_text *before, const tide_stored_field *field, sqlite3_stmt *row, int column, bool is_damaged
-) {
-    tide_text_append(before, before->length > 1 ? ",\"" : "\"", before->length > 1 ? 2 : 1);
-    tide_text_append(before, field->name, field->name_length);
-    tide_text_append(before, "\":", 2);
-    switch (sqlite3_column_type(row, column)) {
-    case SQLITE_INTEGER: tide_text_format(before, "%" PRId64, (int64_t)sqlite3_column_int64(row, column)); break;
-    case SQLITE_FLOAT: {
-        char number[TIDE_NUMBER_SIZE];
-        double value = sqlite3_column_double(row, column);
-        // JSON has no infinity. Only damage can bring one here.
-        if (isfinite(value)) {
-            tide_text_append(before, number, tide_number_print(value, 17, number));
-        } else {
-            tide_text_append(before, "null", 4);
-        }
-        break;
-    }
-    case SQLITE_NULL: tide_text_append(before, "null", 4); break;
-    case SQLITE_BLOB: {
-        const void *bytes = sqlite3_column_blob(row, column);
-        tide_text_base64(before, bytes, (size_t)sqlite3_column_bytes(row, column));
-        break;
-    }
-    default: {
-        const void *bytes = sqlite3_column_blob(row, column);
-        size_t length = (size_t)sqlite3_column_bytes(row, column);
-        if (!is_damaged || utf8_is_valid(bytes, length)) {
-            tide_text_json_string(before, bytes, length);
-        } else {
-            tide_text_append(before, "null", 4);
-        }
-        break;
-    }
     }
 }
 
@@ -248,13 +191,6 @@ static bool stored_is_intact(const tide_writer *writer) {
     return tide_row_is_intact(writer->load, columns_of_load, writer->seed, writer->digests, writer->field_count);
 }
 
-/// Begins the JSON object of the values before a change. The values of a damaged record get a mark: they must not be restored.
-static void before_begin(tide_text *before, bool is_damaged) {
-    tide_text_clear(before);
-    tide_text_append(before, "{", 1);
-    if (is_damaged) tide_text_append(before, "\"_damaged\":1", strlen("\"_damaged\":1"));
-}
-
 static tide_status damaged_reject(tide_apply *it, uint32_t row) {
     return tide_batch_row_reject(
         it->batch, row, "", 0, TIDE_REJECT_DAMAGED,
@@ -296,11 +232,11 @@ static tide_status row_write_changes(tide_apply *it, uint32_t index, int64_t id,
     tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_version, change));
     tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_digest, (int64_t)digest));
     tide_writer_bound(writer, sqlite3_bind_int64(update, tide_update_id, id));
-    before_begin(&writer->before, is_damaged);
+    tide_before_begin(&writer->before, is_damaged);
     int parameter = tide_update_first_field;
     for (uint32_t i = 0; i < writer->field_count; i++) {
         if (!(writer->changed_fields[i / 8] & (1 << (i % 8)))) continue;
-        before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i), is_damaged);
+        tide_before_append(&writer->before, &writer->fields[i], stored, (int)(tide_load_first_field + i), is_damaged);
         bind_cell(writer, update, parameter++, it->batch, field_cell(writer, it->batch, i, index));
     }
     tide_text_append(&writer->before, "}", 1);
@@ -386,11 +322,11 @@ tide_status tide_row_delete(tide_apply *it, int64_t id) {
     }
     int64_t previous = sqlite3_column_int64(stored, tide_load_version);
     bool is_damaged = !stored_is_intact(writer);
-    before_begin(&writer->before, is_damaged);
+    tide_before_begin(&writer->before, is_damaged);
     for (uint32_t i = 0; i < writer->field_count; i++) {
         int column = (int)(tide_load_first_field + i);
         if (sqlite3_column_type(stored, column) == SQLITE_NULL) continue;
-        before_append(&writer->before, &writer->fields[i], stored, column, is_damaged);
+        tide_before_append(&writer->before, &writer->fields[i], stored, column, is_damaged);
     }
     tide_text_append(&writer->before, "}", 1);
     tide_writer_bound(writer, sqlite3_bind_value(writer->note_change, 9, sqlite3_column_value(stored, tide_load_key)));

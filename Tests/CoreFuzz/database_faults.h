@@ -1,5 +1,5 @@
-// System calls that fail, each in its turn, or before which something happens: the test's own functions stand before those of the C library, and
-// pass all other calls on.
+// Calls of a database's reader and of SQLite that fail, each in its turn, or before which something happens: the test's own functions stand before
+// those of the C library, and pass all other calls on. For assets, see system_faults.h.
 // Include it once in a program.
 
 #ifndef DATABASE_FAULTS_H
@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <string.h>
@@ -83,6 +84,24 @@ int fcntl(int descriptor, int command, ...) {
     void *argument = va_arg(arguments, void *);
     va_end(arguments);
     return system_call_fails("fcntl") ? -1 : real(descriptor, command, argument);
+}
+
+static sqlite3_mem_methods system_allocator;
+
+static void *system_allocate(int size) { return system_call_fails("sqlite3_malloc") ? NULL : system_allocator.xMalloc(size); }
+
+static void *system_reallocate(void *memory, int size) {
+    return system_call_fails("sqlite3_malloc") ? NULL : system_allocator.xRealloc(memory, size);
+}
+
+/// Lets allocations of SQLite fail, too, as "sqlite3_malloc". Comes before any other use of SQLite.
+__attribute__((unused)) static void system_allocations_include(void) {
+    sqlite3_config(SQLITE_CONFIG_GETMALLOC, &system_allocator);
+    sqlite3_mem_methods methods = system_allocator;
+    methods.xMalloc = system_allocate, methods.xRealloc = system_reallocate;
+    sqlite3_config(SQLITE_CONFIG_MALLOC, &methods);
+    // Without a store of small blocks of its own, SQLite asks for each of them.
+    sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
 }
 
 #endif

@@ -264,6 +264,16 @@ static void test_logs_that_cannot_be_read(void) {
         check(tide_log_examine(it.store.path, &state, &error) == TIDE_OK && system_faults_end(), "%s", error.message);
         check(!memcmp(&state, &expected, sizeof state), "interrupted");
     }
+    // Allocations that fail.
+    for (int number = 0;; number++) {
+        tide_error error = {0};
+        tide_log_state state;
+        system_faults_begin("sqlite3_malloc", ENOMEM, number);
+        tide_status status = tide_log_examine(it.store.path, &state, &error);
+        if (!system_faults_end()) break;
+        check(status == TIDE_NO_MEMORY && !strcmp(error.message, "out of memory") && !state.committed, "allocation %d: %s", number, error.message);
+        check(number < 10, "%d allocations", number);
+    }
     files_end(&it);
 }
 
@@ -370,6 +380,7 @@ static void test_locks(void) {
 }
 
 int main(void) {
+    system_allocations_include();
     test_checkpoints();
     test_settings_that_fail();
     test_states_of_logs();

@@ -3,6 +3,7 @@
 // Method: tables and lists of indexes are compared as texts. Damage is written behind the backs of the indexes.
 
 #include "store_fixture.h"
+#include "tide_indexes.h"
 
 #define index_names "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name"
 #define all_indexes "tide_index_caption\ntide_index_rating\ntide_name_Place\n"
@@ -275,6 +276,15 @@ static void test_damage_of_indexes(void) {
     store_close(&it);
 }
 
+/// A table without indexes has none that could be built again, and a table that is not there has none either.
+static void test_tables_without_indexes(void) {
+    store it;
+    store_open(&it, "DELETE");
+    check(!tide_indexes_rebuild(it.connection, "Other", NULL, &it.error) && !tide_indexes_rebuild(it.connection, "None", "x", &it.error), "%s",
+          it.error.message);
+    store_close(&it);
+}
+
 /// The index of names has a record that the table does not have.
 static void test_records_that_are_not_there(void) {
     static const char expected[] = "the index of names has a record that is not there";
@@ -302,6 +312,7 @@ int main(void) {
     test_damage_of_indexed_values();
     test_damage_of_names();
     test_damage_of_indexes();
+    test_tables_without_indexes();
     test_records_that_are_not_there();
     puts("load: passed");
     return 0;

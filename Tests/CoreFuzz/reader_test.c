@@ -91,12 +91,17 @@ static void test_passed_calls(void) {
     check(vfs->xAccess(vfs, "/tmp/no file", SQLITE_ACCESS_EXISTS, &is_there) == SQLITE_OK && !is_there, "no file");
     // Only databases, their logs and their journals have a name that is opened.
     sqlite3_file *file = calloc(1, (size_t)vfs->szOsFile);
-    const char *name = sqlite3_create_filename("/tmp/no file", "", "", 0, NULL);
+    char path[] = "/tmp/tidemark-reader-XXXXXX";
+    check(mkdtemp(path), "%s", path);
+    char none[60];
+    snprintf(none, sizeof none, "%s/none", path);
+    const char *name = sqlite3_create_filename(none, "", "", 0, NULL);
     check(vfs->xOpen(vfs, name, file, SQLITE_OPEN_TEMP_DB | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_CANTOPEN, "refused");
     check(vfs->xOpen(vfs, name, file, SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL) == SQLITE_CANTOPEN, "no file is made");
     check(vfs->xOpen(vfs, name, file, SQLITE_OPEN_MAIN_JOURNAL | SQLITE_OPEN_READWRITE, NULL) == SQLITE_CANTOPEN && !file->pMethods, "no journal");
     sqlite3_free_filename(name);
     free(file);
+    check(rmdir(path) == 0, "%s is empty", path);
 }
 
 /// Reading needs room for what is sorted: temporary files are no part of a database.
