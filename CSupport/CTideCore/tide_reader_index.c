@@ -186,7 +186,7 @@ int tide_wal_index_peek(tide_wal_index *index, tide_wal_index_header *header, bo
     *is_found = false;
     if (index->descriptor < 0) {
         int failure = tide_shm_descriptor_open(index->path, &index->descriptor, &index->device, &index->inode);
-        // What is no regular file is no index.
+        // EINVAL: the path names a folder, a pipe or a device, so there is no index.
         if (failure) return failure == ENOENT || failure == EINVAL ? 0 : failure;
     }
     uint32_t words[2 * HEADER_WORDS + 1] = {0};

@@ -13,7 +13,7 @@ void tide_before_begin(tide_text *before, bool is_damaged) {
     if (is_damaged) tide_text_append(before, "\"_damaged\":1", strlen("\"_damaged\":1"));
 }
 
-/// Whether a text is UTF-8. A text that was written always is. A damaged one may not be, and must not make history unreadable.
+/// Returns whether a text is UTF-8. Stored texts are, unless they are damaged; a damaged text must not make history unreadable.
 static bool utf8_is_valid(const uint8_t *text, size_t length) {
     for (size_t i = 0; i < length;) {
         uint8_t lead = text[i++];

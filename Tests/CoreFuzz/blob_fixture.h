@@ -66,7 +66,7 @@ static inline void file_write(const char *path, const void *bytes, size_t length
     check(file && fwrite(bytes, 1, length, file) == length && fclose(file) == 0, "%s: %s", path, strerror(errno));
 }
 
-/// Whether a file has just these bytes.
+/// Returns whether a file has these bytes and no others.
 static inline bool file_is(const char *path, const void *bytes, size_t length) {
     FILE *file = fopen(path, "rb");
     char *read = malloc(length + 1);

@@ -153,7 +153,7 @@ static void test_collisions(size_t length, bool dry_run) {
     test_end();
 }
 
-/// What is no file at the place of a blob is never read, nor replaced.
+/// A pipe or a link at the place of a blob is never read, nor replaced.
 static void test_other_things_in_place(void) {
     test_begin();
     blobs it = blobs_open(false);

@@ -72,7 +72,7 @@ static void test_copies(bool may_link) {
     test_end();
 }
 
-/// What is damaged at the target is replaced, whatever it is; but not a folder.
+/// The copier replaces a damaged file, a link or a pipe at the target, but not a folder.
 static void test_damaged_targets(bool may_link) {
     assets_make();
     tide_copier *copier = copier_create(may_link);
@@ -105,7 +105,7 @@ static void test_damaged_targets(bool may_link) {
     test_end();
 }
 
-/// What is damaged at the source is not copied; a second name alone is not read.
+/// The copier refuses a damaged blob of the source. A blob that gets a second name is not read.
 static void test_damaged_sources(void) {
     assets_make();
     char path[600];

@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/// How many calls go well before one fails; -1: all do.
+/// The number of calls that succeed before a call fails; -1: every call succeeds.
 static int system_calls_left = -1;
 /// The errno of the call that fails, the name of the only kind of call that does (NULL: any of them), and the call that has failed (NULL: none).
 static int system_failure = EIO;

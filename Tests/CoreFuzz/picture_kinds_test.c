@@ -229,52 +229,40 @@ static void test_kinds_of_jpeg(void) {
     free(file.bytes);
     // Of two components, as grey with alpha, which JPEG has no meaning for.
     struct jpeg_compress_struct info;
-    struct jpeg_error_mgr errors;
-    unsigned char *bytes = NULL;
-    unsigned long length = 0;
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    jpeg_mem_dest(&info, &bytes, &length);
+    jpeg_output output;
+    jpeg_begin(&info, &output);
     info.image_width = 64, info.image_height = 48, info.input_components = 2, info.in_color_space = JCS_UNKNOWN;
     jpeg_set_defaults(&info);
     jpeg_start_compress(&info, TRUE);
     for (uint32_t y = 0; y < 48; y++) jpeg_write_scanlines(&info, (JSAMPROW[]){at(pair, 0, y)}, 1);
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
-    buffer two = {bytes, length};
+    buffer two = jpeg_end(&info, &output);
     check_refused(__LINE__, two, (tide_picture_options){0}, TIDE_REJECT_PICTURE_UNSUPPORTED, "a JPEG of 2 components with 8 bits");
     // As a thumbnail alone it is left out, and the file is stored as it is.
     tide_picture_options only = {.quality = 80, .thumbnail_pixel_size = 16, .thumbnail_only = true};
     tide_converted converted = {0};
-    tide_bytes source = {.memory = bytes, .descriptor = -1, .size = length};
+    tide_bytes source = {.memory = two.bytes, .descriptor = -1, .size = two.length};
     tide_image image = {.media = TIDE_MEDIA_JPEG};
     check(tide_picture_convert(&only, source, &image, &converted, NULL) == TIDE_OK && !converted.bytes && !converted.preview, "a thumbnail of none");
     only.thumbnail_only = false;
     check(tide_picture_convert(&only, source, &image, &converted, NULL) == TIDE_REJECTED, "no place for the error");
     image.media = TIDE_MEDIA_GIF;
     check(tide_picture_convert(&only, source, &image, &converted, NULL) == TIDE_OK && !converted.bytes, "neither a JPEG nor a PNG");
-    free(bytes), free(usual.bytes), free(stored.bytes), free(pair.bytes);
+    free(two.bytes), free(usual.bytes), free(stored.bytes), free(pair.bytes);
 }
 
 /// A JPEG of one scan with restart markers, or of one scan for each component.
 static buffer scans_write(pixels of, bool has_restarts) {
     static const jpeg_scan_info script[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
     struct jpeg_compress_struct info;
-    struct jpeg_error_mgr errors;
-    unsigned char *bytes = NULL;
-    unsigned long length = 0;
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    jpeg_mem_dest(&info, &bytes, &length);
+    jpeg_output output;
+    jpeg_begin(&info, &output);
     info.image_width = of.width, info.image_height = of.height, info.input_components = 3, info.in_color_space = JCS_RGB;
     jpeg_set_defaults(&info);
     if (has_restarts) info.restart_interval = 2;
     else info.scan_info = script, info.num_scans = 3;
     jpeg_start_compress(&info, TRUE);
     for (uint32_t y = 0; y < of.height; y++) jpeg_write_scanlines(&info, (JSAMPROW[]){at(of, 0, y)}, 1);
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
-    return (buffer){bytes, length};
+    return jpeg_end(&info, &output);
 }
 
 /// Bytes that belong to nothing are passed over between scans and behind the last, and refused within one. So are scans without end.

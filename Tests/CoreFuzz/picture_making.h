@@ -50,14 +50,31 @@ typedef struct jpeg_form {
     buffer exif, profile;
 } jpeg_form;
 
+/// Where libjpeg writes a JPEG to. It must not move between the two calls.
+typedef struct jpeg_output {
+    struct jpeg_error_mgr errors;
+    unsigned char *bytes;
+    unsigned long length;
+} jpeg_output;
+
+static inline void jpeg_begin(struct jpeg_compress_struct *info, jpeg_output *output) {
+    *output = (jpeg_output){0};
+    info->err = jpeg_std_error(&output->errors);
+    jpeg_create_compress(info);
+    jpeg_mem_dest(info, &output->bytes, &output->length);
+}
+
+/// Returns the JPEG, whose rows were written. The caller frees its bytes.
+static inline buffer jpeg_end(struct jpeg_compress_struct *info, const jpeg_output *output) {
+    jpeg_finish_compress(info);
+    jpeg_destroy_compress(info);
+    return (buffer){output->bytes, output->length};
+}
+
 static inline buffer jpeg_write(pixels of, jpeg_form form) {
     struct jpeg_compress_struct info;
-    struct jpeg_error_mgr errors;
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char *bytes = NULL;
-    unsigned long length = 0;
-    jpeg_mem_dest(&info, &bytes, &length);
+    jpeg_output output;
+    jpeg_begin(&info, &output);
     info.image_width = of.width;
     info.image_height = of.height;
     info.input_components = (int)of.channels;
@@ -79,9 +96,7 @@ static inline buffer jpeg_write(pixels of, jpeg_form form) {
         JSAMPROW row = at(of, 0, info.next_scanline);
         jpeg_write_scanlines(&info, &row, 1);
     }
-    jpeg_finish_compress(&info);
-    jpeg_destroy_compress(&info);
-    return (buffer){bytes, length};
+    return jpeg_end(&info, &output);
 }
 
 static inline void png_add(png_structp png, png_bytep bytes, size_t length) { put(png_get_io_ptr(png), bytes, length); }

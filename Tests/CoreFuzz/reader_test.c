@@ -186,14 +186,19 @@ static void test_hot_journals(void) {
     end(&it);
 }
 
-/// A log that comes into being while a connection is open is found; what is none, is an error.
+/// Makes a store whose log was moved into the database, and removes the log and the index.
+static void make_without_log(store *it) {
+    make(it, "WAL");
+    int32_t remaining;
+    check(!tide_connection_checkpoint(it->connection, true, &remaining, &it->error), "moved");
+    writer_kill(it);
+    unlink(log_path), unlink(index_path);
+}
+
+/// A reader finds a log that is made while its connection is open. A pipe in the place of the log is an error.
 static void test_missing_logs(void) {
     store it;
-    make(&it, "WAL");
-    int32_t remaining;
-    check(!tide_connection_checkpoint(it.connection, true, &remaining, &it.error), "moved");
-    writer_kill(&it);
-    unlink(log_path), unlink(index_path);
+    make_without_log(&it);
     sqlite3 *reader = reader_open(it.path);
     expect_count(reader, 1);
     sqlite3_file *log;
@@ -212,15 +217,11 @@ static void test_missing_logs(void) {
     end(&it);
 }
 
-/// What is no regular file is no log.
+/// A pipe or a link in the place of the log is an error.
 static void test_other_files(void) {
     for (int kind = 0; kind < 2; kind++) {
         store it;
-        make(&it, "WAL");
-        int32_t remaining;
-        check(!tide_connection_checkpoint(it.connection, true, &remaining, &it.error), "moved");
-        writer_kill(&it);
-        unlink(log_path), unlink(index_path);
+        make_without_log(&it);
         check(kind ? symlink(it.path, log_path) == 0 : mkfifo(log_path, 0600) == 0, "%s", log_path);
         sqlite3 *reader = reader_open(it.path);
         expect_code(reader, "SELECT count(*) FROM t", SQLITE_CANTOPEN);
