@@ -339,10 +339,10 @@ prove-storages: deps ## Sends the same random requests to a cloud in SQLite and 
 
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any), and goes on where it stopped; over PostgreSQL too POSTGRES (500)
+	@.ci/install-missing tests
 	swift build $(RELEASE) --build-tests -Xswiftc -enable-testing
-	TIDEMARK_SIMULATION_RUNS=$(or $(RUNS),5000) $(if $(FIRST),TIDEMARK_SIMULATION_FIRST=$(FIRST)) \
-		TIDEMARK_SIMULATION_POSTGRES_RUNS=$(or $(POSTGRES),500) TIDEMARK_PROGRESS=$(CURDIR)/.build/proofs/simulate-$(VERSION_OF_SOURCES) \
-		swift test $(RELEASE) --skip-build --filter SimulationTests
+	Tests/Prove/simulate.py --program .build/release/tidemarkPackageTests.xctest --runs $(or $(RUNS),5000) --postgres-runs $(or $(POSTGRES),500) \
+		$(if $(FIRST),--first $(FIRST)) --progress .build/proofs/simulate-$(VERSION_OF_SOURCES)
 	rm -rf .build/proofs/simulate-$(VERSION_OF_SOURCES)
 
 .PHONY: format

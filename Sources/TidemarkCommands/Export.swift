@@ -158,7 +158,7 @@ struct Export: AsyncParsableCommand {
                 Output.error("note: the records that others share are not exported; --scope shared exports them")
             }
             // The readable records are exported, so that they can be rescued.
-            let lost = LogExamination(of: container.store(scope).path)
+            let lost = try LogExamination(of: container.store(scope).path)
             if let lost { Output.error("tidemark: \(lost.message)") }
             if inFolders {
                 try exportFolders(container, selected, to: fileURL(to, "the folder to write"))

@@ -35,7 +35,7 @@ enum SimulationRuns {
             return open.failed
         }
         let seconds = (ContinuousClock.now - begin) / .seconds(1)
-        let rate = Int(Double(seeds.count) / seconds)
+        let rate = (Double(seeds.count) / seconds * 10).rounded() / 10
         print("\(seeds.count) \(what) from seed \(seeds.first ?? 0), \(rate) a second, \(failed) failed")
     }
 

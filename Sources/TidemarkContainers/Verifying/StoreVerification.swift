@@ -119,7 +119,7 @@ public struct StoreVerification: Sendable {
             var (report, referenced): (VerificationReport, [String: Reference]) = (VerificationReport(), [:])
             // A missing private store is an error. A missing shared store is not.
             for scope in ContainerDirectory.scopes where scope == .private || container.hasStore(scope) {
-                if let lost = LogExamination(of: container.store(scope).path) {
+                if let lost = try LogExamination(of: container.store(scope).path) {
                     report.problems.append(.init(.database, lost.message))
                 }
                 let reader = try StoreReader(container: container, scope: scope)

@@ -9,11 +9,13 @@ package struct LogExamination {
     /// Examines the log of a database. It has to run before SQLite opens the database, since that builds the index again.
     ///
     /// - Returns: `nil` when no commit is lost, or no loss is known.
+    /// - Throws: ``StoreError`` `io` when the log, or the index beside it, can't be read; `outOfMemory`. SQLite would report an
+    ///   unreadable log, but it builds an unreadable index again, and then nothing knows of the loss any more.
     /// - Complexity: Reads the log once.
-    package init?(of path: String) {
+    package init?(of path: String) throws(StoreError) {
         var state = tide_log_state()
-        // A log that can't be read is reported by SQLite when it opens the database.
-        guard (try? checked { tide_log_examine(path, &state, &$0) }) != nil, tide_log_has_loss(&state) else { return nil }
+        try checked { tide_log_examine(path, &state, &$0) }
+        guard tide_log_has_loss(&state) else { return nil }
         (self.path, self.state) = (path, state)
     }
 
@@ -30,9 +32,10 @@ package struct LogExamination {
     ///
     /// Under the lock of writes.
     ///
-    /// - Throws: ``StoreError`` `corrupt`, once for each damaged log; `diskFull` or `io` when the log can't be copied.
+    /// - Throws: ``StoreError`` `corrupt`, once for each damaged log; `io` when the log can't be examined; `diskFull` or
+    ///   `io` when it can't be copied.
     package static func checkBeforeWriting(_ path: String) throws(StoreError) {
-        guard let lost = LogExamination(of: path), !lost.state.is_in_use else { return }
+        guard let lost = try LogExamination(of: path), !lost.state.is_in_use else { return }
         let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
         guard access(copy.path, F_OK) != 0 else { return }
         try lost.keep(at: copy)
@@ -44,9 +47,9 @@ package struct LogExamination {
     /// Prevents a copy or a move of a container whose log has lost commits that were not reported yet. If a copy of the damaged
     /// log lies beside the database, the loss was reported.
     ///
-    /// - Throws: ``StoreError`` `corrupt`.
+    /// - Throws: ``StoreError`` `corrupt`; `io` when the log can't be examined.
     package static func checkBeforeCopying(_ path: String) throws(StoreError) {
-        guard let lost = LogExamination(of: path) else { return }
+        guard let lost = try LogExamination(of: path) else { return }
         let copy = URL(fileURLWithPath: path).deletingLastPathComponent().appendingPathComponent(lost.copyName)
         guard access(copy.path, F_OK) != 0 else { return }
         throw StoreError(

@@ -25,17 +25,28 @@ final class Sweeper: Sendable {
 
     /// Removes once what nothing needs from the served containers.
     ///
-    /// - Throws: What a storage throws; `CredentialError`, with nothing removed, where a newer version has migrated the database.
+    /// - Returns: The removed contents; the first error of the removals, which does not end the others.
+    /// - Throws: `CredentialError`, with nothing removed, where the credentials can't be read or a newer version has migrated the
+    ///   database.
     static func sweepServed(
         _ cloud: EmbeddedCloud, _ access: CredentialStore, _ subscriptions: SubscriptionStore? = nil
     ) async throws -> EmbeddedCloud.Sweep {
         await PersonArchive.removeLeftovers()
         // As for a request, a server that is too old for its database changes nothing.
         try await access.refresh()
-        try await subscriptions?.forgetAccounts(goneFrom: cloud)
-        try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
+        let containers = try access.containers()
+        var failure: (any Error)?
+        do {
+            try await subscriptions?.forgetAccounts(goneFrom: cloud)
+            try await access.sweepSyncFailures { try await cloud.account(id: $0) != nil }
+        } catch {
+            // Contents fill the disk, so they are removed all the same.
+            failure = error
+        }
         // A content stays for 25 hours at least. More than one sweep a day would only cost requests to a bucket.
-        return try await cloud.sweepLeftovers(of: Set(access.containers()), every: .seconds(23 * 3_600))
+        let sweep = await cloud.sweepLeftovers(of: Set(containers), every: .seconds(23 * 3_600))
+        guard let failure else { return sweep }
+        return .init(removed: sweep.removed, failure: sweep.failure ?? CloudError(.internalError, "\(failure)"))
     }
 
     /// - Parameters:

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import Logging
 import TestServers
 import TestSupport
@@ -56,33 +57,49 @@ import TidemarkModel
         #expect(lines.count == 2 && lines.last?.contains("container a: damaged") == true)
     }
 
+    /// The file of a content that no record names, and that no client has asked for since yesterday.
+    private func leftover(
+        of fixture: FaultyCloudFixture, in container: String = FaultyCloudFixture.container
+    ) async throws -> String {
+        let (account, zone) = (try await fixture.id("anna@example.org"), CloudZoneID("Journal"))
+        let database = try fixture.cloud.database(.private, of: container, account: account)
+        try await database.modifyZones(saving: [zone], deleting: [])
+        let content = Data("left".utf8)
+        let asset = AssetDigest.asset(of: content)
+        _ = try await database.upload(content, of: asset, at: 0, in: zone)
+        let user = try #require(try await database.account().userRecordName)
+        let file = fixture.directory.appendingPathComponent(
+            "containers/\(container)/development/assets/\(user)/\(asset.digest.prefix(2))/\(asset.digest)"
+        ).path
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSinceNow: -26 * 3_600)], ofItemAtPath: file)
+        return file
+    }
+
     @Test func `a running server sweeps the containers that it serves`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)
-        let (account, zone) = (try await fixture.id("anna@example.org"), CloudZoneID("Journal"))
-        /// The file of a content that no record names, and that no client has asked for since yesterday.
-        func leftover(in container: String) async throws -> String {
-            let database = try fixture.cloud.database(.private, of: container, account: account)
-            try await database.modifyZones(saving: [zone], deleting: [])
-            let content = Data("left".utf8)
-            let asset = AssetDigest.asset(of: content)
-            _ = try await database.upload(content, of: asset, at: 0, in: zone)
-            let user = try #require(try await database.account().userRecordName)
-            let file = fixture.directory.appendingPathComponent(
-                "containers/\(container)/development/assets/\(user)/\(asset.digest.prefix(2))/\(asset.digest)"
-            ).path
-            try FileManager.default.setAttributes(
-                [.modificationDate: Date(timeIntervalSinceNow: -26 * 3_600)], ofItemAtPath: file)
-            return file
-        }
         // The container that is not served comes first.
-        let other = try await leftover(in: "aaa.example.other")
-        let served = try await leftover(in: FaultyCloudFixture.container)
+        let other = try await leftover(of: fixture, in: "aaa.example.other")
+        let served = try await leftover(of: fixture)
         let server = try await ListeningServer.started(over: fixture.directory)
         #expect(try await eventually { !FileManager.default.fileExists(atPath: served) })
         #expect(FileManager.default.fileExists(atPath: other))
         withExtendedLifetime(server) {}
+    }
+
+    @Test func `contents are swept although the subscriptions can't be read, which is told`() async throws {
+        let fixture = try FaultyCloudFixture()
+        let access = try CredentialStore(at: fixture.directory)
+        try await access.addContainer(FaultyCloudFixture.container)
+        let file = try await leftover(of: fixture)
+        let subscriptions = try SubscriptionStore(at: fixture.directory)
+        let database = try DatabaseQueue(path: fixture.directory.appendingPathComponent("subscriptions.sqlite").path)
+        try await database.write { db in try db.execute(sql: "DROP TABLE subscriptions") }
+        let sweep = try await Sweeper.sweepServed(fixture.cloud, access, subscriptions)
+        #expect(sweep.removed == 1 && !FileManager.default.fileExists(atPath: file))
+        #expect(sweep.failure?.reason.contains("no such table") == true, "\(String(describing: sweep.failure))")
     }
 
     @Test(.enabled(if: PostgresServer.isInstalled, "\(PostgresServer.whyNot)"))
