@@ -158,13 +158,81 @@ static tide_status entry_unpack(unpacking *it, struct archive_entry *entry, uint
     return status;
 }
 
+static uint64_t little_endian(const uint8_t *bytes, int count) {
+    uint64_t value = 0;
+    while (count-- > 0) value = value << 8 | bytes[count];
+    return value;
+}
+
+/// Returns how many entries the directory of a zip archive has from a place on: as many as follow each other, and at most one more than an archive
+/// may have. 0 where no directory is. -1 with `errno`.
+static int64_t entries_count(int descriptor, uint64_t at, uint8_t *block) {
+    enum { header_size = 46 };
+    int64_t count = 0;
+    uint64_t first = at;
+    ssize_t filled = 0;
+    while (count <= tide_archive_entry_limit && at <= INT64_MAX - block_size) {
+        if (at + header_size > first + (uint64_t)filled) {
+            first = at;
+            do filled = pread(descriptor, block, block_size, (off_t)first);
+            while (filled < 0 && errno == EINTR);
+            if (filled < 0) return -1;
+            if (filled < header_size) break;
+        }
+        const uint8_t *header = block + (at - first);
+        if (memcmp(header, "PK\1\2", 4) != 0) break;
+        count++;
+        at += header_size + little_endian(header + 28, 2) + little_endian(header + 30, 2) + little_endian(header + 32, 2);
+    }
+    return count;
+}
+
+/// Refuses a zip archive whose directory has too many entries. libarchive reads the whole directory before the first entry.
+///
+/// libarchive looks for the directory's end in the last 16 KiB. It expects the directory just before its end, or where the end says.
+static tide_status directory_check(int descriptor, off_t size, tide_error *error) {
+    enum { end_size = 22, locator_size = 20, end64_size = 56, searched = 16 << 10 };
+    uint8_t block[block_size];
+    off_t begin = size > searched ? size - searched : 0;
+    ssize_t count;
+    do count = pread(descriptor, block, searched, begin);
+    while (count < 0 && errno == EINTR);
+    int64_t entries = count < 0 ? -1 : 0;
+    for (ssize_t at = count - end_size; at >= 0; at--) {
+        if (memcmp(block + at, "PK\5\6", 4) != 0) continue;
+        uint64_t end = (uint64_t)(begin + at);
+        uint64_t length = little_endian(block + at + 12, 4), offset = little_endian(block + at + 16, 4);
+        const uint8_t *locator = block + at - locator_size;
+        uint8_t end64[end64_size];
+        if (at >= locator_size && memcmp(locator, "PK\6\7", 4) == 0) {
+            uint64_t place = little_endian(locator + 8, 8);
+            if (place <= end && pread(descriptor, end64, end64_size, (off_t)place) == end64_size && memcmp(end64, "PK\6\6", 4) == 0) {
+                end = place;
+                length = little_endian(end64 + 40, 8);
+                offset = little_endian(end64 + 48, 8);
+            }
+        }
+        if (length <= end) entries = entries_count(descriptor, end - length, block);
+        if (entries == 0) entries = entries_count(descriptor, offset, block);
+        break;
+    }
+    if (entries < 0) return tide_error_errno(error, "read", "the archive");
+    if (entries <= tide_archive_entry_limit) return TIDE_OK;
+    return tide_error_reject(
+        error, TIDE_REJECT_TOO_LONG, "the zip archive has more than %d entries; unpack it first", tide_archive_entry_limit);
+}
+
 static tide_status entries_unpack(int descriptor, int folder, uint64_t *files, tide_error *error) {
     unpacking it = {.archive = archive_read_new(), .descriptor = descriptor, .folder = folder, .error = error};
     *files = 0;
     if (!it.archive) return tide_error_set(error, TIDE_NO_MEMORY, 0, "out of memory");
-    tide_status status = TIDE_OK;
     struct stat source;
     if (fstat(descriptor, &source) != 0) source.st_mode = 0;
+    tide_status status = S_ISREG(source.st_mode) ? directory_check(descriptor, source.st_size, error) : TIDE_OK;
+    if (status) {
+        archive_read_free(it.archive);
+        return status;
+    }
     // Without a callback for seeking, libarchive reads the archive from its beginning to its end.
     if (archive_read_support_format_zip(it.archive) != ARCHIVE_OK || archive_read_set_callback_data(it.archive, &it) != ARCHIVE_OK
         || archive_read_set_read_callback(it.archive, archive_fill) != ARCHIVE_OK

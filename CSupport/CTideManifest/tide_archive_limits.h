@@ -1,4 +1,4 @@
-/// How far compressed data may expand: a small file that fills a disk is an attack, or damage.
+/// How far compressed data may expand, and how many entries an archive may have: a small file that fills a disk or the memory is an attack, or damage.
 
 #ifndef TIDE_ARCHIVE_LIMITS_H
 #define TIDE_ARCHIVE_LIMITS_H
@@ -8,7 +8,8 @@
 
 enum {
     tide_expansion_limit = 200,
-    tide_archive_entry_limit = 1000000,
+    /// libarchive keeps some 120 bytes and the name of each entry.
+    tide_archive_entry_limit = 400000,
 };
 
 static inline bool tide_archive_expands_too_far(uint64_t bytes_in, uint64_t bytes_out) {

@@ -64,6 +64,28 @@ tide_status refuse(error_code code, tide_error *error) {
     }
 }
 
+/// Refuses a text with more values than a row may have. simdjson has an index of all of a text's values and marks, which would need many times the
+/// text's own memory.
+tide_status values_check(std::string_view text, tide_error *error) {
+    constexpr size_t value_limit = 1'000'000;
+    if (text.size() <= value_limit) return TIDE_OK;
+    size_t count = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < text.size() && count <= value_limit; i++) {
+        char c = text[i];
+        if (in_string && c == '\\') {
+            i++;
+        } else if (c == '"') {
+            in_string = !in_string;
+        } else if (!in_string) {
+            count += c == ',' || c == ':' || c == '[' || c == '{';
+        }
+    }
+    if (count <= value_limit) return TIDE_OK;
+    return tide_error_reject(
+        error, TIDE_REJECT_TOO_LONG, "the row has more than 1,000,000 values; divide it among several records");
+}
+
 tide_status refuse_number(std::string_view token, tide_error *error) {
     token = trimmed(token);
     int shown = token.size() < 60 ? static_cast<int>(token.size()) : 60;
@@ -275,6 +297,7 @@ bool list_is_nested(std::string_view raw) {
 tide_status value_open(
     tide_json *json, const char *text, size_t length, ondemand::document &document, tide_error *error
 ) {
+    if (tide_status status = values_check({text, length}, error)) return status;
     if (length + padding > json->unescaped_capacity) {
         json->unescaped.reset(new (std::nothrow) uint8_t[length + padding]);
         json->unescaped_capacity = json->unescaped ? length + padding : 0;
@@ -461,6 +484,7 @@ tide_status object_take(row_reader *reader, tide_span source, tide_error *error)
     const char *text = tide_batch_text(reader->batch, source.offset);
     ondemand::document document;
     padded_string_view view(text, source.length, source.length + padding);
+    if (tide_status status = values_check(view, error)) return status;
     if (error_code code = reader->json->rows.iterate(view).get(document)) return refuse(code, error);
     ondemand::object object;
     error_code code = document.get_object().get(object);

@@ -46,8 +46,9 @@ public struct ImportError: Error, Sendable {
         self.cause = cause
     }
 
+    /// A source with fields that the store can't have, such as too many, is at fault itself.
     init(_ cause: StoreError) {
-        self.init(.store, cause.message, cause: cause)
+        self.init(cause.code == .schema ? .manifest : .store, cause.message, cause: cause)
     }
 }
 

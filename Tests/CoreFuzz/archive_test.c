@@ -178,11 +178,62 @@ static void test_system_errors(void) {
     check(setrlimit(RLIMIT_FSIZE, &before) == 0, "the limit of files");
 }
 
+/// Makes the end of an archive: a directory of so many entries without names, 64-bit places if `is_large`, and the end's own record, which says that
+/// there are no entries. `shift` is how far the end says the directory is from its place, and `length` gets the length.
+static uint8_t *directory_make(uint32_t entries, bool is_large, uint32_t shift, size_t *length) {
+    uint32_t size = entries * 46;
+    uint8_t *made = calloc(1, size + 56 + 20 + 22);
+    check(made, "memory");
+    for (uint32_t i = 0; i < entries; i++) memcpy(made + (size_t)i * 46, "PK\1\2", 4);
+    uint8_t *end = made + size;
+    uint64_t wide_size = size - shift, wide_place = shift;
+    if (is_large) {
+        uint64_t place = size;
+        memcpy(end, "PK\6\6", 4);
+        memcpy(end + 40, &wide_size, 8);
+        memcpy(end + 48, &wide_place, 8);
+        memcpy(end + 56, "PK\6\7", 4);
+        memcpy(end + 64, &place, 8);
+        end += 76;
+    }
+    memcpy(end, "PK\5\6", 4);
+    if (is_large) memset(end + 12, 0xff, 8);
+    else memcpy(end + 12, &wide_size, 4), memcpy(end + 16, &wide_place, 4);
+    *length = (size_t)(end + 22 - made);
+    return made;
+}
+
+/// An archive whose directory has too many entries is refused before libarchive reads the directory, whatever the end says of their number.
+static void test_entry_limit(void) {
+    static const char refused[] = "tooLong: the zip archive has more than 400000 entries; unpack it first\n";
+    for (int is_large = 0; is_large < 2; is_large++) {
+        for (uint32_t shift = 0; shift <= 46; shift += 46) {
+            size_t length;
+            uint8_t *made = directory_make(400001 + shift / 46, is_large, shift, &length);
+            expect_unpacked(__LINE__, source_of(made, length), refused);
+            free(made);
+        }
+        // The directory is not where its length says, but at the place that the end names.
+        size_t length;
+        uint8_t *made = directory_make(400002, is_large, 1, &length);
+        uint64_t place = 46;
+        memcpy(made + length - (is_large ? 22 + 20 + 8 : 6), &place, is_large ? 8 : 4);
+        expect_unpacked(__LINE__, source_of(made, length), refused);
+        free(made);
+        made = directory_make(400000, is_large, 0, &length);
+        tide_text found = unpack(source_of(made, length));
+        check(strcmp(found.bytes, refused) != 0, "%s", found.bytes);
+        tide_text_free(&found);
+        free(made);
+    }
+}
+
 int main(void) {
     check(mkdtemp(around), "%s", around);
     test_files();
     test_rules();
     test_damage();
+    test_entry_limit();
     test_system_errors();
     folder_remove();
     rmdir(around);

@@ -4,6 +4,8 @@
 
 #include "manifest_reading.h"
 
+#define LIST(of) .fields = &(tide_known_field){"v", of | TIDE_TYPE_LIST, NULL}, .field_count = 1
+
 #define LINES .format = TIDE_FORMAT_JSON_LINES
 #define ARRAY .format = TIDE_FORMAT_JSON_ARRAY
 
@@ -316,6 +318,43 @@ static void test_long_beginnings(void) {
     tide_text_free(&found);
 }
 
+/// A row may have 1,000,000 commas, colons and opening brackets. Those within strings don't count.
+static void test_value_limit(void) {
+    enum { limit = 1000000 };
+    static char text[4 * limit + 100];
+    reading how = {0}, list = {.options = &(tide_manifest_options){.type_name = "T", LIST(TIDE_TYPE_INT64)}};
+    static const char refused[] = "tooLong: the row has more than 1,000,000 values; divide it among several records";
+    for (int extra = 0; extra < 2; extra++) {
+        static const struct {
+            const char *before, *item, *after;
+            int own;
+        } cases[] = {
+            {"{\"v\":[1", ",1", "]}\n", 3},
+            {"{\"v\":", "[", "", 2},
+            {"{\"a\":1", ",\"b\":1", "}\n", 2},
+            {"{\"v\":\",[{::\\\",\",\"w\":[1", ",1", "]}\n", 5},
+            // A list in a cell of CSV.
+            {"v\n\"[1", ",1", "]\"\n", 1},
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            char *end = stpcpy(text, cases[i].before);
+            // A member has two marks.
+            int marks = cases[i].item[1] == '"' ? 2 : 1;
+            for (int count = cases[i].own + marks; count <= limit + extra * marks; count += marks) end = stpcpy(end, cases[i].item);
+            end = stpcpy(end, cases[i].after);
+            tide_text found = source_read(source_of(text, (size_t)(end - text)), cases[i].before[0] == '{' ? &how : &list);
+            check(!strstr(found.bytes, refused) == (extra == 0), "%zu, %d: %.300s", i, extra, found.bytes);
+            tide_text_free(&found);
+        }
+    }
+    char *end = stpcpy(text, "{\"v\":\"");
+    memset(end, ',', 2 * limit);
+    stpcpy(end + 2 * limit, "\"}\n");
+    tide_text found = source_read(source_of(text, strlen(text)), &how);
+    check(!strncmp(found.bytes, "types: v string\n1: v=',,", 24), "%.300s", found.bytes);
+    tide_text_free(&found);
+}
+
 int main(void) {
     test_lines();
     test_faults_of_rows();
@@ -325,5 +364,6 @@ int main(void) {
     test_wrappers();
     test_nesting();
     test_long_beginnings();
+    test_value_limit();
     return tests_end("manifest_json_test");
 }

@@ -273,7 +273,7 @@ BOMBS = [
     ("an array's string without end", "packed", False, lambda folder: gzip(folder / "b.json.gz", [(b'[{"id":"a","c":"', 1), (b"x" * MIB, 120)])),
     ("an object without end", "packed", False, lambda folder: gzip(folder / "b.json.gz", [(b'{"rows":[{"id":"a"},\n{', 1), (b'"k":"v",\n' * 65536, 200)])),
     ("a key without end", "packed", False, lambda folder: gzip(folder / "b.jsonl.gz", [(b'{"', 1), (b"k" * MIB, 120)])),
-    ("a cell without end", "packed table", False, lambda folder: gzip(folder / "b.csv.gz", [(b'id,c\na,"', 1), (b"x\n" * 524288, 120)])),
+    ("a cell without end", "packed table", True, lambda folder: gzip(folder / "b.csv.gz", [(b'id,c\na,"', 1), (b"x\n" * 524288, 120)])),
     ("a header without end", "packed table", False, lambda folder: gzip(folder / "b.csv.gz", [(b"id,", 1), (b"c," * 524288, 120)])),
     ("spaces without end", "packed", False, lambda folder: gzip(folder / "b.json.gz", [(b" " * MIB, 120), (b'{"id":"a"}', 1)])),
     ("lists in lists", "rows", False, lambda folder: write(folder / "b.jsonl", (b'{"id":"a","t":', 1), (b"[" * MIB, 7), (b"]" * MIB, 7), (b"}\n", 1))),

@@ -108,4 +108,12 @@ import Testing
         #expect(misspelt.status == 64)
         #expect(misspelt.errors.contains("differs from the record type 'Reise'"))
     }
+
+    @Test func `rows with more fields than a type may have are bad data, and nothing of them is imported`() async throws {
+        let rows = (1...300).map { #"{"id":"r\#($0)","f\#($0)":1}"# + "\n" }.joined()
+        try scratch.write(rows, to: "wide.jsonl")
+        let result = try await run("import", "./wide.jsonl", "--into", "./c.tidemark", "--type", "Wide", "--id", "id")
+        #expect(result.status == 65, "\(result)")
+        #expect(result.errors.contains("the record type 'Wide' would have 300 fields; at most 255 can be synchronised"))
+    }
 }
