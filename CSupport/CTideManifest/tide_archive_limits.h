@@ -1,4 +1,5 @@
-/// How far compressed data may expand, and how many entries an archive may have: a small file that fills a disk or the memory is an attack, or damage.
+/// How far compressed data may expand, and how many entries an archive may have. A small file that fills a disk or the memory is an attack, or
+/// damage.
 
 #ifndef TIDE_ARCHIVE_LIMITS_H
 #define TIDE_ARCHIVE_LIMITS_H

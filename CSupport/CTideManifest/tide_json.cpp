@@ -207,7 +207,7 @@ struct row_reader {
     tide_batch *batch;
     uint32_t row;
     bool has_name;
-    // The field that a refusal names. It points into the arena, at `stored` or at static text.
+    // The field that a refusal names. It points into the arena, at `stored`, at `path` or at static text.
     const char *field;
     size_t field_length;
     // A field's name within nested objects: `a.b` in the source, `a_b` in the store.
@@ -466,6 +466,9 @@ tide_status nested_take(row_reader *reader, ondemand::object &object, size_t pat
     for (auto item : object) {
         ondemand::field field;
         uint32_t offset, length;
+        // A refusal names the object until the member's name is known.
+        reader->field = reader->path;
+        reader->field_length = path_length;
         if (error_code code = std::move(item).get(field)) return refuse(code, error);
         if (tide_status status = string_span(reader->json, reader->batch, field.key(), &offset, &length, error)) return status;
         size_t whole = path_length + 1 + length;

@@ -239,6 +239,10 @@ static void test_nesting(void) {
            "line 5, a, malformed: the row is not valid JSON <{\"a\":{\"b\" 1}}>\n"
            "line 6, a_b, malformed: the row is not valid JSON <{\"a\":{\"b\":{\"c\" 1}}}>\n"
            "line 7, a, malformed: the row is not valid JSON <{\"a\":}>\nthe end\n", FLATTEN, LINES);
+    // A member without a name that can be read is told with its object.
+    expect("{\"a\":{\"b\":1,\"\\q\":2}}\n",
+           "types: a_b unknown\nline 1, a, malformed: a string has an escape that stands for no character <{\"a\":{\"b\":1,\"\\q\":2}}>\nthe end\n",
+           FLATTEN);
     expect("{\"a\":{\"b\":1 \"c\":2}}\n", "types:\nline 1, a, malformed: the row is not valid JSON <{\"a\":{\"b\":1 \"c\":2}}>\nthe end\n", FLATTEN);
     expect("{\"a\":{\"b\":}}\n{\"a\":[[1 2]]}\n{\"a\":{\"b\":1\n{\"w\":{\"b\":1}}\n",
            "types: b string, bc string, w string\n4: w='{\"b\":1}'\nline 1, a, malformed: the row is not valid JSON <{\"a\":{\"b\":}}>\n"
