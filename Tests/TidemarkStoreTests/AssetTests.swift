@@ -44,7 +44,7 @@ import TidemarkTransfer
         for _ in 0..<2 {
             let log = StepLog()
             let note: @Sendable (String) -> Void = { if FileManager.default.fileExists(atPath: place.path) { log.add($0) } }
-            let isGiven = try DurableFile.$onSynchronized.withValue(note) {
+            let isGiven = try DurableFile.$onSynchronized.withValue(.init(note)) {
                 try AssetFiles.give(id, otherName: other, in: assets)
             }
             #expect(isGiven)

@@ -45,7 +45,7 @@ import TidemarkModel
             let hasName = FileManager.default.fileExists(atPath: url.path)
             log.add("\(URL(fileURLWithPath: path).lastPathComponent), \(hasName ? "named" : "without its name")")
         }
-        try DurableFile.$onSynchronized.withValue(note) {
+        try DurableFile.$onSynchronized.withValue(.init(note)) {
             try DatabaseCreation.make(at: url, pageSize: 4096) { try $0.execute(sql: "CREATE TABLE a (b)") }
         }
         #expect(log.all == ["new.sqlite-new, without its name", "\(scratch.url.lastPathComponent), named"])

@@ -181,7 +181,7 @@ import TidemarkTransfer
             guard path == staging, let names = try? FileManager.default.contentsOfDirectory(atPath: path) else { return }
             log.add(names.contains { $0.hasSuffix(".open") } ? "marked" : "unmarked")
         }
-        let removal = try await DurableFile.$onSynchronized.withValue(note) {
+        let removal = try await DurableFile.$onSynchronized.withValue(.init(note)) {
             try await AssetCleaning(container, stores: [store]).removeUnnamed { log.add($0.rawValue) }
         }
         #expect(removal.assets == 1)

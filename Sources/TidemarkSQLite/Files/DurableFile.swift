@@ -2,8 +2,18 @@ package import Foundation
 
 /// Writes and reads small files. After a power cut, too, a file is complete or absent.
 package enum DurableFile {
-    /// Called with the path of a file or folder that this type or ``Folder`` has made durable. For tests of the order.
-    @TaskLocal package static var onSynchronized: (@Sendable (_ path: String) -> Void)?
+    /// Is called with the path of a file or folder that this type or ``Folder`` has made durable. For tests of the order.
+    @TaskLocal package static var onSynchronized: SynchronizationHandler?
+
+    /// A function in a struct: with a plain function as the task-local value, an optimised build by Swift 6.3 crashes in
+    /// `withValue`.
+    package struct SynchronizationHandler: Sendable {
+        private let body: @Sendable (_ path: String) -> Void
+
+        package init(_ body: @escaping @Sendable (_ path: String) -> Void) { self.body = body }
+
+        func callAsFunction(_ path: String) { body(path) }
+    }
 
     /// Writes a value as JSON.
     ///

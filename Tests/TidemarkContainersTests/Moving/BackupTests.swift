@@ -206,7 +206,7 @@ import TidemarkStore
         let note: @Sendable (String) -> Void = { if $0 == parent { log.add(folder() == old ? "old" : "new") } }
         var restoration = ContainerRestoration(of: try ContainerDirectory(openingAt: backup), to: place, replaces: true)
         restoration.hook = { log.add($0.rawValue) }
-        try DurableFile.$onSynchronized.withValue(note) { try restoration.run() }
+        try DurableFile.$onSynchronized.withValue(.init(note)) { try restoration.run() }
         let replaced = try #require(log.all.firstIndex(of: "replaced"))
         #expect(log.all[..<replaced].suffix(2) == ["described", "new"])
     }

@@ -41,7 +41,7 @@ import TidemarkStore
             log.add(step.rawValue)
             if isKilled, step == .switched { throw Stop() }
         }
-        try DurableFile.$onSynchronized.withValue(note) {
+        try DurableFile.$onSynchronized.withValue(.init(note)) {
             if isKilled {
                 #expect(throws: StoreError.self) { try mover.run() }
                 mover.hook = { log.add($0.rawValue) }

@@ -305,7 +305,7 @@ import TidemarkSync
         let folder = scratch.container.appendingPathComponent("quarantine", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
         let log = StepLog()
-        try await DurableFile.$onSynchronized.withValue(log.add) { _ = try await device.store.setAside(reason: "test") }
+        try await DurableFile.$onSynchronized.withValue(.init(log.add)) { _ = try await device.store.setAside(reason: "test") }
         // The folder of this store is in the first one, which is in the second.
         #expect(log.all.filter { [folder.path, scratch.container.path].contains($0) } == [folder.path, scratch.container.path])
     }
