@@ -1,6 +1,7 @@
 import Foundation
 import TestSupport
 import Testing
+import TidemarkCloud
 import TidemarkIdentity
 
 /// Goal: all openings of a credential store see the same, and only its owner can read it. Method: several openings of one
@@ -97,5 +98,12 @@ import TidemarkIdentity
         let again = try served.opening()
         #expect(try await served.failure(token.text, in: again) == nil)
         #expect(try again.open(capability, for: "upload") == Data("x".utf8))
+    }
+
+    @Test func `a request whose credentials are in use may come again after two seconds, and others fail`() {
+        let busy = CloudError(credentials: CredentialError(.busy, "in use"))
+        #expect(busy.code == .serviceUnavailable && busy.reason == "in use" && busy.retryAfter == .seconds(2))
+        let damaged = CloudError(credentials: CredentialError(.storage, "damaged"))
+        #expect(damaged.code == .internalError && damaged.retryAfter == nil)
     }
 }

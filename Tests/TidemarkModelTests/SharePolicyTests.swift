@@ -138,6 +138,15 @@ import Testing
         #expect(again.rule == .alreadyShared && again.remedy == .stopSharing)
     }
 
+    @Test(arguments: [SharePolicy.Operation.read, .readShare])
+    func `the reason for a read says whether the participant may write, too`(operation: SharePolicy.Operation) {
+        let shared = Target(scope: .shared, isShared: true)
+        for (permission, rule) in [(ShareParticipant.Permission.readOnly, SharePolicy.Rule.readOnlyReads), (.readWrite, .readWrite)] {
+            let decision = SharePolicy.decide(operation, on: shared, by: .participant(.privateUser, permission, .accepted))
+            #expect(decision.rule == rule, "\(permission)")
+        }
+    }
+
     @Test func `a removal holds even with an open link, and leaving does not`() {
         for role in [ShareParticipant.Role.administrator, .privateUser, .publicUser] {
             let open = Target(scope: .shared, isShared: true, publicPermission: .readWrite)

@@ -27,4 +27,24 @@ import TidemarkSync
         #expect(try b.records().keys.sorted() == ["edited", "kept", "last", "new"])
         #expect(try b.records()["edited"]?["caption"] == .string("edited since"))
     }
+
+    @Test func `a transaction that is exactly as old as the limit stays`() async throws {
+        let scratch = try Scratch()
+        let time = LockedValue<Int64>(1_700_000_000_000_000)
+        let store = try RecordStore(
+            container: ContainerDirectory(openingOrCreatingAt: scratch.container), scope: .private, notifier: nil,
+            now: { time.withLock { $0 } })
+        for number in 1...2 {
+            let schema = RecordTypeSchema(name: "Destination", fields: [.init(name: "n", type: .int64)])
+            let edit = RecordEdit(
+                record: RecordName(type: "Destination", name: "r\(number)"), base: .any, values: ["n": .int64(1)], fields: ["n"])
+            _ = try await store.save(
+                [edit], schemas: [schema], blobs: [], author: TransactionAuthor("test", origin: .save),
+                policy: { _ in .overwrite }, check: { _ in })
+            time.withLock { $0 += 5_000_000 }
+        }
+        #expect(try await store.purgeHistory(olderThan: .seconds(10), keepingAtLeast: .zero).changes == 0)
+        time.withLock { $0 += 1 }
+        #expect(try await store.purgeHistory(olderThan: .seconds(10), keepingAtLeast: .zero).changes == 1)
+    }
 }

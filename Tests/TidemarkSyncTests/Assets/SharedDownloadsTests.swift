@@ -100,4 +100,21 @@ import TidemarkTransfer
             #expect(!isThere)
         }
     }
+
+    @Test func `a content that two callers ask for at once is fetched once`() async throws {
+        let store = try RecordStore(container: container, scope: .private, notifier: nil)
+        let database = RecordingDatabase(try cloud.database())
+        let transfer = AssetTransfer(store: store, database: database, policy: .onDemand)
+        let names = try await transfer.download([assets[0]], zone: zone, limits: CloudLimits()) { _ in }.names
+        await transfer.close()
+        let content = try #require(try await store.remoteAssets(Set(names.values)).first)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<2 {
+                group.addTask { try await transfer.bring(content, zones: [zone], limits: CloudLimits()) { _ in } }
+            }
+            try await group.waitForAll()
+        }
+        #expect(database.downloads.count == 1)
+        #expect(try Data(contentsOf: AssetFiles.url(of: content.id, in: container.assets)) == contents[0])
+    }
 }

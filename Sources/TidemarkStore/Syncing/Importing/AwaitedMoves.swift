@@ -72,7 +72,7 @@ struct ImportRound {
         awaited[zone]?.subtract(outcome.awaitedMoves)
         deleted.formUnion(names.map { RecordName.canonical($0) })
         // A record that was deleted in one zone may have moved back to another zone after that zone was fetched.
-        for other in awaited.keys where other != zone && !names.isEmpty {
+        for other in awaited.keys where other != zone {
             let before = awaited[other]?.count
             awaited[other]?.subtract(names)
             if awaited[other]?.count != before { needsAnother = true }
