@@ -186,6 +186,8 @@ import TidemarkTransfer
         }
         #expect(removal.assets == 1)
         #expect(log.all == ["found", "marked", "unlisted", "fileRemoved", "filesRemoved"])
+        // The marker of an interruption is gone.
+        #expect(try FileManager.default.contentsOfDirectory(atPath: staging).allSatisfy { !$0.hasSuffix(".open") })
     }
 
     @Test func `an assets folder that is a link is not cleaned up`() async throws {

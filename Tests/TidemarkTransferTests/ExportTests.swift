@@ -60,6 +60,21 @@ import TidemarkTransfer
         #expect(try String(contentsOf: precious, encoding: .utf8) == "precious")
     }
 
+    @Test func `copies are durable before they have their names, and so are those of earlier exports`() async throws {
+        let scratch = try await container()
+        let log = StepLog()
+        let copy = try export(scratch)
+        for isThere in [true, false] {
+            if !isThere { try FileManager.default.removeItem(at: copy) }
+            let note: @Sendable (String) -> Void = { path in
+                guard path == copy.path else { return }
+                log.add(FileManager.default.fileExists(atPath: copy.path) ? "there" : "not yet there")
+            }
+            _ = try DurableFile.$onSynchronized.withValue(.init(note)) { try export(scratch) }
+        }
+        #expect(log.all == ["there", "not yet there"])
+    }
+
     @Test func `an export removes leftovers of killed exports, and none of a running one`() async throws {
         let scratch = try await container()
         _ = try export(scratch)

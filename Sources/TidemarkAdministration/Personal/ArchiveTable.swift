@@ -1,5 +1,6 @@
 import Foundation
 import TidemarkModel
+import TidemarkSQLite
 
 /// The records of one type as a CSV file (RFC 4180), for spreadsheets.
 ///
@@ -110,7 +111,7 @@ struct ArchiveTable {
             bytes.removeAll()
         }
         try table.write(contentsOf: bytes)
-        if isDurable { try table.synchronize() }
+        if isDurable { try DurableFile.synchronize(table, path: file.path) }
         try table.close()
         try FileManager.default.removeItem(at: waiting)
         return count + Int64(bytes.count)

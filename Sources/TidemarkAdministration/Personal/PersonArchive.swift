@@ -383,7 +383,7 @@ package actor PersonArchive {
             summary.problems.append("the asset \(asset.digest) is damaged or missing (\(place))")
             return nil
         }
-        if isDurable { try file.synchronize() }
+        if isDurable { try DurableFile.synchronize(file, path: folder.appendingPathComponent("\(part)/\(path)").path) }
         try file.close()
         try files.addSum(asset.digest, of: "\(part)/\(path)")
         summary.assets += 1

@@ -79,7 +79,7 @@ package struct LogExamination {
         let file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         do {
             while let bytes = try log.read(upToCount: 1 << 20), !bytes.isEmpty { try file.write(contentsOf: bytes) }
-            try file.synchronize()
+            try DurableFile.synchronize(file, path: copy.path)
             try folder.rename(temporary, to: copy.lastPathComponent)
             try folder.synchronize()
         } catch {

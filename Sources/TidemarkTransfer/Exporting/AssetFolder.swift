@@ -115,7 +115,8 @@ final class AssetFolder {
             guard try copy.read(upToCount: Self.chunk) ?? Data() == expected else { return false }
             if expected.isEmpty { break }
         }
-        try copy.synchronize()
+        // The export that made the copy may have been interrupted before it was durable.
+        try DurableFile.synchronize(copy, path: "\(folder.path)/\(name)")
         return true
     }
 
@@ -126,7 +127,7 @@ final class AssetFolder {
             // A comparison may have moved the position in the file.
             try source.seek(toOffset: 0)
             while let bytes = try source.read(upToCount: Self.chunk), !bytes.isEmpty { try copy.write(contentsOf: bytes) }
-            try copy.synchronize()
+            try DurableFile.synchronize(copy, path: "\(folder.path)/\(name)")
             try folder.rename(temporary, to: name)
         } catch {
             // The caller gets the first error. A temporary file that stays is in nobody's way.
