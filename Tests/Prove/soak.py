@@ -401,7 +401,9 @@ class Soak:
     def captions(self, device):
         scope = "private" if device.name == "a" else "shared"
         rows = json.loads(device.run("tidemark", "records", device.container, "--type", "Destination", "--scope", scope, "--json"))
-        return {row["id"]: row.get("caption") for row in rows if row["id"] in self.shared}
+        # A store of somebody else's records does not know that a field has the names.
+        names = [row.get("id", row.get("_name")) for row in rows]
+        return {name: row.get("caption") for name, row in zip(names, rows) if name in self.shared}
 
     def check_edits(self, *devices):
         values = {}
