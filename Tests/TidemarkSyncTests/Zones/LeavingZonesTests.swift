@@ -71,9 +71,11 @@ import TidemarkSync
         try await b.set("senja", ["rating": .int64(6)])
         // This policy saves whatever the cloud has.
         try await b.send(.shared)
-        #expect(try b.reader().deferredRecords() == [])
         for device in [b, a, b] { try await device.sync([.shared, .default]) }
-        for device in [a, b] { #expect(try device.values()["share-a"]?["senja"]?["rating"] == .int64(6)) }
+        for device in [a, b] {
+            #expect(try device.values()["share-a"]?["senja"]?["rating"] == .int64(6))
+            #expect(try device.reader().deferredRecords() == [])
+        }
         #expect(cloud.values["share-a"]?["senja"]?["rating"] == .int64(6))
     }
 
