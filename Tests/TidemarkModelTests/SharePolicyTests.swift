@@ -141,7 +141,9 @@ import Testing
     @Test(arguments: [SharePolicy.Operation.read, .readShare])
     func `the reason for a read says whether the participant may write, too`(operation: SharePolicy.Operation) {
         let shared = Target(scope: .shared, isShared: true)
-        for (permission, rule) in [(ShareParticipant.Permission.readOnly, SharePolicy.Rule.readOnlyReads), (.readWrite, .readWrite)] {
+        for (permission, rule) in [
+            (ShareParticipant.Permission.readOnly, SharePolicy.Rule.readOnlyReads), (.readWrite, .readWrite),
+        ] {
             let decision = SharePolicy.decide(operation, on: shared, by: .participant(.privateUser, permission, .accepted))
             #expect(decision.rule == rule, "\(permission)")
         }
