@@ -401,8 +401,8 @@ class Soak:
     def captions(self, device):
         scope = "private" if device.name == "a" else "shared"
         rows = json.loads(device.run("tidemark", "records", device.container, "--type", "Destination", "--scope", scope, "--json"))
-        # A store of somebody else's records does not know that a field has the names.
-        names = [row.get("id", row.get("_name")) for row in rows]
+        # A store of somebody else's records does not know that the source had the names in a field, and that they were given the type.
+        names = [row.get("id") or row["_name"].removeprefix("Destination:") for row in rows]
         return {name: row.get("caption") for name, row in zip(names, rows) if name in self.shared}
 
     def check_edits(self, *devices):
@@ -423,7 +423,7 @@ class Soak:
     def check_records(self, device):
         """Checks that no record is missing that nobody has deleted."""
         lines = device.run("sync-probe", "digest", device.container, "--values").splitlines()
-        lost = set(self.names) - {line.split("\t")[0] for line in lines if line.count("\t") == 2}
+        lost = set(self.names) - {line.split("\t")[0].removeprefix("Destination:") for line in lines if line.count("\t") == 2}
         if lost:
             raise Wrong(f"{len(lost)} records are gone that nobody has deleted: {sorted(lost)[:5]}")
 
