@@ -202,10 +202,9 @@ static tide_status directory_check(int descriptor, off_t size, tide_error *error
         if (memcmp(block + at, "PK\5\6", 4) != 0) continue;
         uint64_t end = (uint64_t)(begin + at);
         uint64_t length = little_endian(block + at + 12, 4), offset = little_endian(block + at + 16, 4);
-        const uint8_t *locator = block + at - locator_size;
         uint8_t end64[end64_size];
-        if (at >= locator_size && memcmp(locator, "PK\6\7", 4) == 0) {
-            uint64_t place = little_endian(locator + 8, 8);
+        if (at >= locator_size && memcmp(block + at - locator_size, "PK\6\7", 4) == 0) {
+            uint64_t place = little_endian(block + at - locator_size + 8, 8);
             if (place <= end && pread(descriptor, end64, end64_size, (off_t)place) == end64_size && memcmp(end64, "PK\6\6", 4) == 0) {
                 end = place;
                 length = little_endian(end64 + 40, 8);

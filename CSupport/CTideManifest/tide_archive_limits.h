@@ -1,5 +1,5 @@
-/// How far compressed data may expand, and how many entries an archive may have. A small file that fills a disk or the memory is an attack, or
-/// damage.
+/// The limits of compressed data: how far they may expand, and how many entries an archive may have. They keep a small file from filling the disk
+/// or the memory.
 
 #ifndef TIDE_ARCHIVE_LIMITS_H
 #define TIDE_ARCHIVE_LIMITS_H

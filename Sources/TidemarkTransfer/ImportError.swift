@@ -18,7 +18,7 @@ public struct ImportError: Error, Sendable {
         /// The source can't be read.
         public static let source = Code(rawValue: "source")
         /// The source as a whole is unusable: it is not a JSON array, is a CSV without proper column names, or is not the source
-        /// to resume.
+        /// to resume, or has fields that the store can't have.
         public static let manifest = Code(rawValue: "manifest")
         /// The schema file is wrong.
         public static let schemaFile = Code(rawValue: "schemaFile")

@@ -239,7 +239,7 @@ static void test_nesting(void) {
            "line 5, a, malformed: the row is not valid JSON <{\"a\":{\"b\" 1}}>\n"
            "line 6, a_b, malformed: the row is not valid JSON <{\"a\":{\"b\":{\"c\" 1}}}>\n"
            "line 7, a, malformed: the row is not valid JSON <{\"a\":}>\nthe end\n", FLATTEN, LINES);
-    // A member without a name that can be read is told with its object.
+    // A refusal names the object if the name of its member can't be read.
     expect("{\"a\":{\"b\":1,\"\\q\":2}}\n",
            "types: a_b unknown\nline 1, a, malformed: a string has an escape that stands for no character <{\"a\":{\"b\":1,\"\\q\":2}}>\nthe end\n",
            FLATTEN);

@@ -41,7 +41,8 @@ def start(options, number, processors):
     pin = (lambda: os.sched_setaffinity(0, {processors[number]})) if hasattr(os, "sched_setaffinity") else None
     # On macOS the tests are a bundle, which only `swift test` runs.
     program = [options.program.resolve(), "--testing-library", "swift-testing"] if options.program.is_file() else ["swift", "test", "-c", "release", "--skip-build"]
-    return subprocess.Popen([*program, "--filter", r"^SimulationTests\."], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    skipped = [] if options.postgres_runs else ["--skip", "PostgresSimulationTests"]
+    return subprocess.Popen([*program, "--filter", r"^SimulationTests\.", *skipped], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, errors="replace", preexec_fn=pin)
 
 
@@ -56,7 +57,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, type=pathlib.Path, help="the program of the tests, a release build")
     parser.add_argument("--runs", type=int, default=5000, help="seeds of each simulation (5000)")
-    parser.add_argument("--postgres-runs", type=int, default=500, help="seeds of each simulation over PostgreSQL (500)")
+    parser.add_argument("--postgres-runs", type=int, default=500, help="seeds of each simulation over PostgreSQL, or 0 (500)")
     parser.add_argument("--first", type=int, help="the first seed (any)")
     parser.add_argument("--progress", type=pathlib.Path, help="a folder that keeps how far the processes have come")
     options = parser.parse_args()

@@ -401,7 +401,7 @@ class Soak:
     def captions(self, device):
         scope = "private" if device.name == "a" else "shared"
         rows = json.loads(device.run("tidemark", "records", device.container, "--type", "Destination", "--scope", scope, "--json"))
-        # A store of somebody else's records does not know that the source had the names in a field, and that they were given the type.
+        # The store of another person's records has no name field, and its names begin with the type.
         names = [row.get("id") or row["_name"].removeprefix("Destination:") for row in rows]
         return {name: row.get("caption") for name, row in zip(names, rows) if name in self.shared}
 

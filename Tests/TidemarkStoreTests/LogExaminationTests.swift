@@ -18,7 +18,7 @@ import TidemarkStore
         try FileManager.default.createSymbolicLink(atPath: index.path, withDestinationPath: index.lastPathComponent)
         let database = scratch.container.appendingPathComponent("private.sqlite")
         let before = try Data(contentsOf: database)
-        // SQLite looks at the index before a writer does.
+        // A writer lets SQLite open the database before it examines the log.
         let writing = #expect(throws: StoreError.self) { try RecordStore(container: container) }
         #expect(writing?.code == .io && writing?.message.hasPrefix("cannot open \(database.path): ") == true)
         let uses: [(String, () throws -> Void)] = [

@@ -112,7 +112,8 @@ public struct StoreVerification: Sendable {
     /// Examines the container. Problems are returned in the report, not thrown.
     ///
     /// - Parameter progress: Called with the progress, from several threads.
-    /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; and the errors of opening a store.
+    /// - Throws: ``StoreError`` `notFound` when the container has no store, or has lost it; `io` when a log can't be read; and
+    ///   the errors of opening a store.
     /// - Complexity: Reads the whole database up to three times and every asset once.
     public func run(progress: (@Sendable (Progress) -> Void)? = nil) throws(StoreError) -> VerificationReport {
         do {

@@ -158,7 +158,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[i], "--seed") == 0) first = strtoull(argv[i + 1], NULL, 10);
         if (strcmp(argv[i], "--rounds") == 0) rounds = strtoull(argv[i + 1], NULL, 10);
     }
-    // Each seed is told as it ends, also into a pipe.
+    // Prints the result of each seed as it ends, also into a pipe.
     setvbuf(stdout, NULL, _IOLBF, 0);
     disk_register();
     for (seed = first; seed < first + rounds; seed++) round_run();

@@ -89,7 +89,7 @@ import TidemarkModel
         withExtendedLifetime(server) {}
     }
 
-    @Test func `contents are swept although the subscriptions can't be read, which is told`() async throws {
+    @Test func `a sweep removes contents and returns the error although the subscriptions can't be read`() async throws {
         let fixture = try FaultyCloudFixture()
         let access = try CredentialStore(at: fixture.directory)
         try await access.addContainer(FaultyCloudFixture.container)

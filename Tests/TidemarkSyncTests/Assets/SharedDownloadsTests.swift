@@ -9,8 +9,8 @@ import TidemarkTransfer
 
 @testable import TidemarkSync
 
-/// Goal: the transfers of a container's two stores don't remove each other's folder of downloads. Method: both transfers by
-/// themselves, in a given order.
+/// Goal: the transfers of a container's two stores don't remove each other's folder of downloads, and one transfer fetches a
+/// content once. Method: transfers by themselves, in a given order or at once.
 @Suite(.timeLimit(.minutes(30))) struct SharedDownloadsTests {
     private let scratch: Scratch
     private let cloud: TestCloud
