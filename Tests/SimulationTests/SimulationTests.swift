@@ -15,9 +15,9 @@ import TidemarkModel
 /// `TIDEMARK_SIMULATION_SEED` runs one seed and prints what happened. `TIDEMARK_SIMULATION_RECORD`, the name of a record, also
 /// prints each device's row of that record whenever it has changed.
 @Suite(.timeLimit(.minutes(SimulationRuns.minutes))) struct SimulationTests {
-    /// Together they have every feature and every policy. Those with six digits and more have failed once.
+    /// Together they have every feature and every policy. 46, and those with six digits and more, have failed once.
     static let seeds: [UInt64] = [
-        3, 5, 9, 27, 39, 44, 84, 700_012, 1_002_372, 1_002_699, 2_307_021_599, 2_307_024_117, 3_280_440_394, 3_280_440_605,
+        3, 5, 9, 27, 39, 44, 46, 84, 700_012, 1_002_372, 1_002_699, 2_307_021_599, 2_307_024_117, 3_280_440_394, 3_280_440_605,
         3_280_440_692, 3_280_441_086, 3_280_441_359, 4_046_167_021, 4_046_167_474, 4_046_168_702,
     ]
     private static let environment = ProcessInfo.processInfo.environment

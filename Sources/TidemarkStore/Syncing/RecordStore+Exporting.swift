@@ -226,11 +226,11 @@ extension RecordStore {
         let isDone = !reply.results.contains(.undone)
         let outbox = Outbox(db, zone: zone)
         let confirmation = try ExportConfirmation(db, connection: connection)
-        let moves = try AwaitedMoves(db).mayBe(in: zone) ? AwaitedMoves(db) : nil
+        let deferredRows = try DeferredRows(db, zone: zone, endsDeferral: false)
         try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
         for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {
-            case (.saved, _): try moves?.end(item.name, in: zone)
+            case (.saved, _): try deferredRows.endDecision(about: item.name)
             case (.deleted, .delete):
                 try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
                 // A deferred version of the record is one that the cloud no longer has.

@@ -20,12 +20,6 @@ struct AwaitedMoves {
         return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone, name]) ?? false
     }
 
-    /// Whether a zone has any deferred record, and so may have such deletions.
-    func mayBe(in zone: Int64) throws -> Bool {
-        let sql = "SELECT EXISTS (SELECT 1 FROM tide_deferred WHERE zone = ?)"
-        return try Bool.fetchOne(db.cachedStatement(sql: sql), arguments: [zone]) ?? true
-    }
-
     /// The deletions that wait, by zone.
     func fetchAll() throws -> [Int64: Set<String>] {
         let rows = try Row.fetchAll(
@@ -46,12 +40,6 @@ struct AwaitedMoves {
             """
         let statement = try db.cachedStatement(sql: sql)
         return try names.sorted().filter { try Bool.fetchOne(statement, arguments: [zone, $0]) ?? false }
-    }
-
-    /// Ends the waiting deletion of a record that the cloud has in the zone.
-    func end(_ name: String, in zone: Int64) throws {
-        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.reasons))"
-        try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
     }
 }
 

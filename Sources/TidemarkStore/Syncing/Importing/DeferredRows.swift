@@ -65,4 +65,16 @@ struct DeferredRows {
         // A record that waits for a reply stays until it is looked up: a page may have less than the look-up.
         try Self.end(name, zone: zone, isLookedUp: endsDeferral, db)
     }
+
+    /// What the cloud's earlier version of a record had left open: a conflict or a deletion that a person decides on, and a deletion that may be
+    /// a move.
+    private static let decisions = [DeferredRecord.Reason.conflict, .deletion, .move].map { "'\($0.rawValue)'" }.joined(
+        separator: ", ")
+
+    /// Removes what was left open about a record, because the cloud has taken the version of this store. The cloud then had no other version.
+    func endDecision(about name: String) throws {
+        guard isAny else { return }
+        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.decisions))"
+        try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
+    }
 }
