@@ -261,7 +261,7 @@ test-faults: $(if $(BUILT),,build server) ## Runs short proofs of faults: some c
 	Tests/Faults/power.py $(FAULTS) --runs 32
 	Tests/CoreFuzz/run --memory 400 $(if $(SEED),--seed $(SEED))
 	Tests/Faults/damage.py $(FAULTY) --points 40 $(if $(DAMAGE_SEED),--seed $(DAMAGE_SEED))
-	Tests/Prove/hostile-import.py --tidemark $(CLI) --part growing --part swapper --minutes 0.1 $(if $(SEED),--seed $(SEED))
+	Tests/Prove/hostile-import.py --tidemark $(CLI) --quick --limit 180 --minutes 0.1 $(if $(SEED),--seed $(SEED))
 	Tests/Faults/faults.py $(FAULT_CONTROL)
 	Tests/Faults/power.py $(POWER_CONTROLS)
 

@@ -43,7 +43,12 @@ size_t tide_name_encode(const char *name, size_t length, uint8_t key[17]) {
 size_t tide_name_decode(const void *key, size_t length, char name[36]) {
     if (length != 16 && length != 17) return 0;
     const uint8_t *bytes = key;
-    if (length == 17 && bytes[16] != 'U') return 0;
+    if (length == 17) {
+        // A UUID of digits alone has no case: its key has 16 bytes.
+        bool has_letter = false;
+        for (size_t i = 0; i < 16; i++) has_letter |= bytes[i] >> 4 > 9 || (bytes[i] & 15) > 9;
+        if (bytes[16] != 'U' || !has_letter) return 0;
+    }
     const char *digits = length == 17 ? "0123456789ABCDEF" : "0123456789abcdef";
     size_t out = 0, dash = 0;
     for (size_t i = 0; i < 16; i++) {

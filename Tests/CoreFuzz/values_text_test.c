@@ -44,6 +44,9 @@ static void test_names_as_keys(void) {
     char name[36];
     check(tide_name_decode("0123456789abcdefV", 17, name) == 0, "a key of 17 bytes with another end");
     for (size_t length = 0; length < 16; length++) check(tide_name_decode("0123456789abcdefU", length, name) == 0, "%zu", length);
+    check(tide_name_decode("aaaaaaaaaaaaaaaaU", 17, name) == 0, "a key in upper case of a UUID that has no letter");
+    check(tide_name_decode("aaaaaaaaaaaaaaaoU", 17, name) == 36, "a key in upper case whose last digit is a letter");
+    check(tide_name_decode("\xa0" "aaaaaaaaaaaaaaaU", 17, name) == 36, "a key in upper case whose first digit is a letter");
     check(tide_name_decode("0123456789abcdefUU", 18, name) == 0, "a key of 18 bytes");
 }
 

@@ -49,6 +49,23 @@ import TidemarkStore
         return scratch
     }
 
+    @Test(
+        arguments: [
+            // A UUID of digits alone as if it were in upper case: the record could be there twice.
+            ("x'6161616161616161616161616161616155'", false), ("x'6161616161616161616161616161616156'", false), ("x'61'", false),
+            ("'00112233-4455-6677-8899-aabbccddeeff'", false), ("x'61616161616161616161616161616a6155'", true),
+            ("x'61616161616161616161616161616161'", true),
+        ])
+    func `a key that stands for no name is reported`(key: String, isOne: Bool) async throws {
+        let scratch = try Scratch()
+        try await scratch.importing(lines: Self.lines, .destination())
+        try execute(scratch, "UPDATE Destination SET _key = \(key) WHERE _key = 'b'")
+        let problems = try scratch.verification().problems.filter {
+            $0.message.contains("has a key, zone or version that cannot be one")
+        }
+        #expect(problems.isEmpty == isOne)
+    }
+
     @Test func `importing the source again repairs damaged records, without history`() async throws {
         let scratch = try await damaged()
         let before = try changes(scratch)

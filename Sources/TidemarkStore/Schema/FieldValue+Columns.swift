@@ -107,8 +107,9 @@ extension RecordKey {
                     case .given where length > 0: return sqlite3_bind_blob(statement, 1, key.baseAddress, length, copied)
                     case .given: return sqlite3_bind_text(statement, 1, start, Int32(characters.count), copied)
                     case .other where length > 0:
-                        // The same UUID in the other case.
+                        // The same UUID in the other case. A UUID of digits alone has none.
                         key[16] = UInt8(ascii: "U")
+                        guard length == 17 || isUUID(UnsafeRawBufferPointer(key)) else { return nil }
                         return sqlite3_bind_blob(statement, 1, key.baseAddress, length == 16 ? 17 : 16, copied)
                     case .other: return nil
                     }
@@ -136,11 +137,7 @@ extension RecordKey {
         let bytes = UnsafeRawBufferPointer(start: start, count: count)
         switch sqlite3_column_type(row, column) {
         case SQLITE_TEXT where (1...255).contains(count): return String(decoding: bytes, as: UTF8.self)
-        case SQLITE_BLOB where count == 16 || count == 17 && bytes.last == UInt8(ascii: "U"):
-            return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 36) { name in
-                let length = tide_name_decode(start, count, name.baseAddress!)
-                return String(decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
-            }
+        case SQLITE_BLOB: return uuid(bytes)
         default: return nil
         }
     }

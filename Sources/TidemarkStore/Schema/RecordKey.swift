@@ -34,7 +34,9 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
         }
         let own = RecordKey(name: name)
         guard case .blob(let data) = own.databaseValue.storage else { return [own] }
-        return [own, RecordKey(data.count == 16 ? data + [UInt8(ascii: "U")] : data.prefix(16))]
+        let other = data.count == 16 ? data + [UInt8(ascii: "U")] : data.prefix(16)
+        // A UUID of digits alone has no case.
+        return other.withUnsafeBytes(isUUID) ? [own, RecordKey(other)] : [own]
     }
 
     /// SQL of a condition that holds for the one row that a name means: of its two keys, the arguments `?1` and `?2`, the first counts before
@@ -52,8 +54,7 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
     /// `nil` for what is no key.
     package static func fromDatabaseValue(_ value: DatabaseValue) -> RecordKey? {
         switch value.storage {
-        case .blob(let data) where data.count == 16 || data.count == 17 && data.last == UInt8(ascii: "U"):
-            data.withUnsafeBytes { RecordKey(bytes: $0, isBlob: true) }
+        case .blob(let data) where data.withUnsafeBytes(isUUID): RecordKey(data)
         case .string(let string) where (1...255).contains(string.utf8.count):
             Array(string.utf8).withUnsafeBytes { RecordKey(bytes: $0, isBlob: false) }
         default: nil
@@ -64,7 +65,8 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
     /// should be a BLOB, and so could be there twice.
     package static let misshapenSQL = """
         CASE typeof(_key)
-        WHEN 'blob' THEN length(_key) <> 16 AND NOT (length(_key) = 17 AND substr(_key, 17) = x'55')
+        WHEN 'blob' THEN length(_key) <> 16
+            AND NOT (length(_key) = 17 AND substr(_key, 17) = x'55' AND hex(substr(_key, 1, 16)) GLOB '*[A-F]*')
         WHEN 'text' THEN length(CAST(_key AS BLOB)) NOT BETWEEN 1 AND 255
             OR instr(CAST(_key AS BLOB), x'00') > 0 OR _key GLOB '*[\u{01}-\u{1f}\u{7f}]*'
             OR _key GLOB '\(uuidPattern)' AND _key IN (lower(_key), upper(_key))
@@ -79,15 +81,23 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
         case .string(let string):
             return string
         case .blob(let data):
-            return data.withUnsafeBytes { bytes in
-                withUnsafeTemporaryAllocation(of: CChar.self, capacity: 36) { name in
-                    let length = tide_name_decode(bytes.baseAddress!, bytes.count, name.baseAddress!)
-                    return String(
-                        decoding: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length]), as: UTF8.self)
-                }
-            }
+            return data.withUnsafeBytes(Self.uuid) ?? ""
         default:
             return ""
+        }
+    }
+
+    /// The name that the key of a UUID stands for; `nil` where the bytes are no such key.
+    static func uuid(_ bytes: UnsafeRawBufferPointer) -> String? { decode(bytes) { String(decoding: $0, as: UTF8.self) } }
+
+    /// Whether the bytes are the key of a UUID.
+    static func isUUID(_ bytes: UnsafeRawBufferPointer) -> Bool { decode(bytes) { _ in true } ?? false }
+
+    private static func decode<Result>(_ bytes: UnsafeRawBufferPointer, _ use: (UnsafeRawBufferPointer) -> Result) -> Result? {
+        guard let start = bytes.baseAddress else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 36) { name in
+            let length = tide_name_decode(start, bytes.count, name.baseAddress!)
+            return length > 0 ? use(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(name)[..<length])) : nil
         }
     }
 
