@@ -74,6 +74,34 @@ import TidemarkModel
         }
     }
 
+    @Test(arguments: [true, false])
+    func `nobody is told of a record that enters a share and leaves it within a request`(isDeleted: Bool) async throws {
+        let scratch = try Scratch()
+        let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { Int64(Date().timeIntervalSince1970 * 1e6) })
+        let owner = try cloud.database(.private, of: container, account: try await cloud.addAccount("anna@example.org").id)
+        try await owner.modifyZones(saving: [zone], deleting: [])
+        func node(_ name: String, below parent: String?) -> RecordOperation {
+            var record = CloudRecord(CloudRecordID(name, in: zone), type: "Node", fields: ["n": .int64(1)])
+            record.parent = parent
+            return RecordOperation(.forceReplace, record)
+        }
+        let tree = [node("root", below: nil), node("trip", below: nil), node("secret", below: "trip")]
+        _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: tree))
+        let share = try await owner.createShare(in: zone, coverage: .hierarchy(root: "root"), title: nil, publicPermission: .none)
+        let theirs = CloudZoneID("Journal", owner: try await owner.account().userRecordName ?? "")
+        let ben = try cloud.database(.shared, of: container, account: try await cloud.addAccount("ben@example.org").id)
+        let invited = try await owner.changeShare(
+            share.id, [.invite(.emailAddress("ben@example.org"), role: .privateUser, permission: .readOnly)])
+        _ = try await ben.acceptLink(try await owner.makeLink(to: invited.id, for: nil).token)
+        let device = Device(ben, theirs)
+        _ = try await device.fetch(limit: 100)
+        // The trip brings the record along, which leaves in the same request.
+        let leaving = isDeleted ? RecordOperation.delete(CloudRecordID("secret", in: zone)) : node("secret", below: nil)
+        _ = try await owner.modify(ModifyRecordsRequest(zone: zone, operations: [node("trip", below: "root"), leaving]))
+        #expect(try await device.fetch(limit: 100) == [])
+        #expect(device.records.values.filter { $0.type == "Node" }.map(\.id.recordName).sorted() == ["root", "trip"])
+    }
+
     /// - Returns: Whether each participant saw exactly the expected records.
     private func history(_ random: inout Randomness) async throws -> Bool {
         let scratch = try Scratch()

@@ -10,6 +10,8 @@ struct ShareHierarchyIndex {
     private let zone: StoredZone.ID
     /// The share of each record that was asked about, as the request has left it.
     private var shares: [String: StoredShare.ID?] = [:]
+    /// The share of each of these records before the request.
+    private var sharesBefore: [String: StoredShare.ID?] = [:]
     private var known: [StoredShare.ID: StoredShare] = [:]
     private struct Place: Hashable {
         let share: StoredShare.ID
@@ -24,7 +26,10 @@ struct ShareHierarchyIndex {
         let unknown = names.filter { shares[$0] == nil }
         guard !unknown.isEmpty else { return }
         let found = try rows.shares(covering: unknown, in: zone)
-        for name in unknown { shares.updateValue(found[name], forKey: name) }
+        for name in unknown {
+            shares.updateValue(found[name], forKey: name)
+            sharesBefore.updateValue(found[name], forKey: name)
+        }
     }
 
     /// Returns the share that covers a record.
@@ -101,8 +106,9 @@ struct ShareHierarchyIndex {
             share: share, name: name, type: type, change: change, isGone: isGone)
     }
 
-    /// Writes the collected entries.
+    /// Writes the collected entries. A record that has entered a share and left it within the request has none there: nobody may learn of it.
     mutating func save(_ rows: any CloudTransaction) throws(CloudError) {
+        noted = noted.filter { place, record in !record.isGone || sharesBefore[place.name] == place.share }
         guard !noted.isEmpty else { return }
         try rows.save(noted.values.sorted { $0.change < $1.change }, in: zone)
         var last: [StoredShare.ID: Int64] = [:]
