@@ -91,6 +91,7 @@ ANSWERS = {
     "30b673141c": "EXISTS asks whether there is a row, and not what is in it",
     "34ba618d75": "EXISTS asks whether there is a row, and not what is in it",
     "92d2c49084": "EXISTS asks whether there is a row, and not what is in it",
+    "83c80012e3": "SELECT EXISTS always has a row, so the value for none is never taken",
     "8f09e30319": "a dictionary has no two equal keys",
     "8c321a1d68": "libexif, too, reads nothing of a block whose first directory lies outside of it, and what is hidden is hidden in a copy",
     "9cb2740031": "an identifier of a preview is empty and all zeros, or has 34 characters at the least",

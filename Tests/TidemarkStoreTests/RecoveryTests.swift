@@ -190,6 +190,27 @@ import TidemarkTransfer
         #expect(try FileManager.default.contentsOfDirectory(atPath: staging).allSatisfy { !$0.hasSuffix(".open") })
     }
 
+    @Test func `contents that history no longer names are removed the next time if files are taken in meanwhile`() async throws {
+        let scratch = try Scratch()
+        for number in 1...2 {
+            try scratch.write(Picture.png(number), to: "\(number).png")
+            try await scratch.importing(lines: [#"{"id": "a", "image": "\#(number).png"}"#], options)
+        }
+        // The last transaction stays in history.
+        try await scratch.importing(lines: [#"{"id": "b", "n": 1}"#], options)
+        let container = try ContainerDirectory(openingAt: scratch.container)
+        let store = try RecordStore(container: container)
+        _ = try await store.purgeHistory(olderThan: .zero, keepingAtLeast: .zero)
+        let cleaning = AssetCleaning(container, stores: [store])
+        let lock = try StoreLock(at: container.staging.appendingPathComponent("lock"))
+        try lock.acquire(shared: true, timeout: .zero)
+        #expect(try await cleaning.removeUnnamedIfDue() == nil)
+        lock.release()
+        #expect(try await cleaning.removeUnnamedIfDue()?.assets == 1)
+        #expect(try await cleaning.removeUnnamedIfDue() == nil)
+        #expect(try scratch.verification().isOK)
+    }
+
     @Test func `an assets folder that is a link is not cleaned up`() async throws {
         let scratch = try await container()
         try FileManager.default.moveItem(at: scratch["Test.tidemark/assets"], to: scratch["assets"])

@@ -50,6 +50,22 @@ import TidemarkSync
         #expect(next.items.map(\.tag) == ["t1"])
     }
 
+    @Test func `a record that is deleted while it is sent is deleted in the cloud, too`() async throws {
+        let scratch = try Scratch()
+        let device = try ZonedDevice(scratch.container)
+        try await device.set("senja", ["caption": .string("Senja")])
+        let batch = try await device.next(.default)
+        let request = try await device.begin(batch, .default)
+        try await device.delete("senja")
+        // There is nothing to delete as far as is known, and the deletion is not looked at again.
+        #expect(try await device.next(.default).isEmpty)
+        try await device.applyReply(to: request, of: batch, .default)
+        #expect(device.cloud.zones[.default]?.keys.sorted() == ["senja"])
+        #expect(try await device.send(.default) == ["senja"])
+        #expect(device.cloud.zones[.default]?.isEmpty == true)
+        #expect(try device.reader().outbox() == OutboxSummary())
+    }
+
     @Test func `a conflict that waits for a person ends once the cloud has taken the record's next edit`() async throws {
         let scratch = try Scratch()
         let cloud = ZoneCloud()

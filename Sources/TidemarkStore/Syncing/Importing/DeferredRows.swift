@@ -11,8 +11,6 @@ struct DeferredRows {
     private let endsDeferral: Bool
     /// Whether there are deferred records, from before or from now.
     private var isAny: Bool
-    /// The number of records that could not be applied, or not fully.
-    private(set) var count = 0
     /// Whether records have to be looked up.
     private(set) var hasDeferred = false
 
@@ -36,13 +34,11 @@ struct DeferredRows {
 
     mutating func add(_ record: RemoteRecord, _ reason: DeferredRecord.Reason) throws {
         try add(record.name, record.type, tag: record.tag, reason.rawValue, record.whole())
-        count += 1
     }
 
     /// Adds a deletion that is in conflict with an edit.
     mutating func add(deletionOf name: String, type: String, _ reason: DeferredRecord.Reason) throws {
         try add(name, type, tag: nil, reason.rawValue, Data())
-        count += 1
     }
 
     mutating func deferUntilReply(_ name: String) throws {

@@ -40,8 +40,8 @@ extension RecordStore {
             }
             try state.store(db, insteadOf: old, zone: zone)
             return ImportOutcome(
-                counts: transaction.counts, conflicts: transaction.conflicts, deferred: applier.deferred,
-                leavesExports: applier.leavesExports, awaitedMoves: applier.awaited, state: state)
+                counts: transaction.counts, conflicts: transaction.conflicts, leavesExports: applier.leavesExports,
+                awaitedMoves: applier.awaited, state: state)
         }
         importRound.note(outcome, deleting: occasion == .awaitedDeletion ? [] : changes.deletedNames, of: occasion, zone: zone)
         return outcome

@@ -96,8 +96,6 @@ public struct DeferredRecord: Hashable, Sendable {
 package struct ImportOutcome: Sendable {
     package var counts = ChangeCounts()
     package var conflicts: [MergeConflict] = []
-    /// The number of records that could not be applied, or not fully.
-    package var deferred = 0
     /// Whether there may be new changes to send, or records to look up.
     package var leavesExports = false
     /// Records whose deletion waits until all zones have been fetched once more.

@@ -42,8 +42,6 @@ struct RemoteChangeApplier {
 
     /// Whether there may be new changes to send, or records to look up.
     var leavesExports: Bool { hasNewExports || deferredRows.hasDeferred }
-    /// The number of records that could not be applied, or not fully.
-    var deferred: Int { deferredRows.count }
 
     init(
         transaction: StoreTransaction, zone: Int64, planner: any RemoteChangePlanning, occasion: ImportOccasion
