@@ -337,6 +337,10 @@ prove-storages: deps ## Sends the same random requests to a cloud in SQLite and 
 	TIDEMARK_STORAGE_RUNS=$(or $(RUNS),10000) TIDEMARK_SEED=$(or $(FIRST),any) \
 		swift test $(RELEASE) --skip-build --filter StorageHistoryTests
 
+.PHONY: test-simulations
+test-simulations: ## Runs the first RUNS (500) seeds of each simulation with the tests that 'make test-build' has built
+	Tests/Prove/simulate.py --program .build/debug/tidemarkPackageTests.xctest --first 1 --runs $(or $(RUNS),500) --postgres-runs 0
+
 .PHONY: prove-simulate
 prove-simulate: deps ## Simulates devices that fail, die and edit at once, in a release build; RUNS (5000) seeds, from FIRST (any), and goes on where it stopped; over PostgreSQL too POSTGRES (500)
 	@.ci/install-missing tests

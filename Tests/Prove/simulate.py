@@ -40,7 +40,9 @@ def start(options, number, processors):
         environment["TIDEMARK_PROGRESS"] = str(options.progress.resolve() / f"{number + 1}-of-{len(processors)}")
     pin = (lambda: os.sched_setaffinity(0, {processors[number]})) if hasattr(os, "sched_setaffinity") else None
     # On macOS the tests are a bundle, which only `swift test` runs.
-    program = [options.program.resolve(), "--testing-library", "swift-testing"] if options.program.is_file() else ["swift", "test", "-c", "release", "--skip-build"]
+    program = [options.program.resolve(), "--testing-library", "swift-testing"]
+    if not options.program.is_file():
+        program = ["swift", "test", "-c", options.program.parent.name, "--skip-build"]
     skipped = [] if options.postgres_runs else ["--skip", "PostgresSimulationTests"]
     return subprocess.Popen([*program, "--filter", r"^SimulationTests\.", *skipped], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, text=True, errors="replace", preexec_fn=pin)
@@ -55,7 +57,7 @@ def tell(process, number):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--program", required=True, type=pathlib.Path, help="the program of the tests, a release build")
+    parser.add_argument("--program", required=True, type=pathlib.Path, help="the program of the tests")
     parser.add_argument("--runs", type=int, default=5000, help="seeds of each simulation (5000)")
     parser.add_argument("--postgres-runs", type=int, default=500, help="seeds of each simulation over PostgreSQL, or 0 (500)")
     parser.add_argument("--first", type=int, help="the first seed (any)")
