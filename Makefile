@@ -13,7 +13,7 @@ PICTURES ?= 2000
 
 # LEAN leaves out the trait `Server`, so that nothing is fetched or compiled that only the server needs. The trait stays on if the server was
 # built before or one of the goals in SERVED builds it, because another set of traits compiles all modules of this package again.
-SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate prove-tenants bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability bench-console
+SERVED := server image install deb test test-build test-run test-cluster-run test-interop test-console screenshots webjournal test-webjournal test-bucket test-guides reference prove-faults prove-power prove-damage test-faults prove-server prove-soak prove-cluster prove-cloud-move prove-bucket prove-restore cluster prove-sharing prove-relationships prove-simulate prove-tenants bench-server bench-cluster bench-growth prove-storages prove-fuzz-swift prove-linearizability prove-sanitizers bench-console
 LEAN := $(if $(or $(wildcard .build/checkouts/hummingbird),$(filter $(SERVED),$(MAKECMDGOALS)),$(SERVER)),,--disable-default-traits)
 
 # Release builds have no debug information, which costs a twentieth of the build's time; DEBUG_INFO=dwarf adds it.
@@ -189,6 +189,11 @@ prove-fuzz: deps ## Fuzzes the C core's readers for SECONDS (30) each; FUZZER=im
 .PHONY: prove-fuzz-swift
 prove-fuzz-swift: deps ## Fuzzes the readers that are written in Swift, and a server's requests, for SECONDS (30) each; READER=modify, query, answer, sharing, fields, gzip, bucket, row, text, request
 	READER=$(READER) Tests/ReaderFuzz/run $(or $(SECONDS),30)
+
+.PHONY: prove-sanitizers
+prove-sanitizers: deps ## Runs the tests under a sanitizer, in a release build of its own (an hour); SANITIZER=thread or address, FILTER (suites)
+	@.ci/install-missing tests
+	Tests/Sanitizers/run $(or $(SANITIZER),thread) "$(FILTER)"
 
 .PHONY: prove-disk
 prove-disk: deps ## Lets calls of a store on a disk in memory fail, and cuts its power, in ROUNDS (50) of some 4,000 points each; SEED (1) is the first

@@ -41,7 +41,7 @@ def start(options, number, processors):
     pin = (lambda: os.sched_setaffinity(0, {processors[number]})) if hasattr(os, "sched_setaffinity") else None
     # On macOS the tests are a bundle, which only `swift test` runs.
     program = [options.program.resolve(), "--testing-library", "swift-testing"]
-    if not options.program.is_file():
+    if options.program.is_dir():
         program = ["swift", "test", "-c", options.program.parent.name, "--skip-build"]
     skipped = [] if options.postgres_runs else ["--skip", "PostgresSimulationTests"]
     return subprocess.Popen([*program, "--filter", r"^SimulationTests\.", *skipped], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -63,6 +63,8 @@ def main():
     parser.add_argument("--first", type=int, help="the first seed (any)")
     parser.add_argument("--progress", type=pathlib.Path, help="a folder that keeps how far the processes have come")
     options = parser.parse_args()
+    if not options.program.exists():
+        sys.exit(f"simulate: {options.program} is missing: build the tests first, as make test-build and make prove-simulate do")
     # Where no process can be kept on a processor, there is one process.
     processors = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     processors = processors[:max(1, min(options.runs, options.postgres_runs or options.runs))]

@@ -146,14 +146,14 @@ import TidemarkModel
         let met = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
                 let other = DispatchSemaphore(value: 0)
-                nonisolated(unsafe) var both = [false, false]
+                nonisolated(unsafe) var isMet = false
                 Thread.detachNewThread {
-                    both[0] = (try? meet(here, there)) ?? false
+                    isMet = (try? meet(here, there)) ?? false
                     other.signal()
                 }
-                both[1] = (try? meet(there, here)) ?? false
+                let isMetHere = (try? meet(there, here)) ?? false
                 other.wait()
-                continuation.resume(returning: both)
+                continuation.resume(returning: [isMet, isMetHere])
             }
         }
         #expect(met == [true, true])

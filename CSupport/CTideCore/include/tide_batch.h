@@ -217,7 +217,8 @@ uint64_t tide_value_digest_real(uint64_t field_seed, double value);
 
 // Names and identifiers
 
-/// Encodes a record name as its key: 16 bytes for a UUID in lower case or of digits alone, 17 (the last is 'U') for a UUID in upper case, else the name.
+/// Encodes a record name as its key: 16 bytes for a UUID in lower case or of digits alone, 17 (the last is 'U') for a UUID in upper case, else
+/// the name.
 /// `key` has room for 17 bytes. Returns its length, or 0 when the name is its own key.
 size_t tide_name_encode(const char *name, size_t length, uint8_t key[_Nonnull 17]);
 /// Decodes a key of 16 or 17 bytes; `name` has room for 36 bytes. Returns the name's length, or 0 when the key is no such key.
