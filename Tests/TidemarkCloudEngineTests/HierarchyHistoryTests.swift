@@ -75,7 +75,9 @@ import TidemarkModel
     }
 
     @Test(arguments: [true, false])
-    func `nobody is told of a record that enters a share and leaves it within a request`(isDeleted: Bool) async throws {
+    func `a record that enters a share and leaves it within one request is in no participant's changes`(
+        isDeleted: Bool
+    ) async throws {
         let scratch = try Scratch()
         let cloud = try EmbeddedCloud(inMemoryBeside: scratch["cloud"], now: { Int64(Date().timeIntervalSince1970 * 1e6) })
         let owner = try cloud.database(.private, of: container, account: try await cloud.addAccount("anna@example.org").id)

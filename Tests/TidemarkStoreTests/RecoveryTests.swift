@@ -190,7 +190,10 @@ import TidemarkTransfer
         #expect(try FileManager.default.contentsOfDirectory(atPath: staging).allSatisfy { !$0.hasSuffix(".open") })
     }
 
-    @Test func `contents that history no longer names are removed the next time if files are taken in meanwhile`() async throws {
+    @Test
+    func `a cleaning does nothing while files are ingested, and the next one removes contents that history no longer names`()
+        async throws
+    {
         let scratch = try Scratch()
         for number in 1...2 {
             try scratch.write(Picture.png(number), to: "\(number).png")

@@ -90,7 +90,7 @@ package struct RecordKey: Hashable, DatabaseValueConvertible {
     /// The name that the key of a UUID stands for; `nil` where the bytes are no such key.
     static func uuid(_ bytes: UnsafeRawBufferPointer) -> String? { decode(bytes) { String(decoding: $0, as: UTF8.self) } }
 
-    /// Whether the bytes are the key of a UUID.
+    /// Whether the bytes are the key of a record whose name is a UUID.
     static func isUUID(_ bytes: UnsafeRawBufferPointer) -> Bool { decode(bytes) { _ in true } ?? false }
 
     private static func decode<Result>(_ bytes: UnsafeRawBufferPointer, _ use: (UnsafeRawBufferPointer) -> Result) -> Result? {

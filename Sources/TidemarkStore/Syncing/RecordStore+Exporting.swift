@@ -230,7 +230,7 @@ extension RecordStore {
         try confirmation.note(zip(request.items, reply.results)) { item, tag in try noteSaved(item, tag: tag, zone: zone, db) }
         for (item, result) in zip(request.items, reply.results) {
             switch (result, item.key.kind) {
-            case (.saved, _): try deferredRows.endDecision(about: item.name)
+            case (.saved, _): try deferredRows.endSuperseded(item.name)
             case (.deleted, .delete):
                 try outbox.remove(.delete, type: item.key.typeID, row: item.key.row)
                 // A deferred version of the record is one that the cloud no longer has.

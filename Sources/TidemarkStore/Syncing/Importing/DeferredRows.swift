@@ -62,15 +62,15 @@ struct DeferredRows {
         try Self.end(name, zone: zone, isLookedUp: endsDeferral, db)
     }
 
-    /// What the cloud's earlier version of a record had left open: a conflict or a deletion that a person decides on, and a deletion that may be
-    /// a move.
-    private static let decisions = [DeferredRecord.Reason.conflict, .deletion, .move].map { "'\($0.rawValue)'" }.joined(
+    /// The reasons of deferred records that end when the cloud accepts a save: a conflict or a deletion that waits for a person, and a deletion
+    /// that may be a move.
+    private static let supersededReasons = [DeferredRecord.Reason.conflict, .deletion, .move].map { "'\($0.rawValue)'" }.joined(
         separator: ", ")
 
-    /// Removes what was left open about a record, because the cloud has taken the version of this store. The cloud then had no other version.
-    func endDecision(about name: String) throws {
+    /// Removes the deferred version of a record whose save the cloud has accepted: the cloud had that version earlier, and no longer at the save.
+    func endSuperseded(_ name: String) throws {
         guard isAny else { return }
-        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.decisions))"
+        let sql = "DELETE FROM tide_deferred WHERE zone = ? AND name = ? AND reason IN (\(Self.supersededReasons))"
         try db.cachedStatement(sql: sql).execute(arguments: [zone, name])
     }
 }
